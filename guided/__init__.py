@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from guided.grammar.regex import regex
     from guided.grammar.special import special_token
     from guided.grammar.sql import sql
+    from guided.grammar.structural_tag import structural_tag
     from guided.grammar.tags import Tag, ToolChoice, ToolStyle, tags, think, tool_calls
     from guided.hf.choices import choice_probabilities
     from guided.hf.generate import generate
@@ -75,6 +76,7 @@ _HOMES = {
     "regex": "guided.grammar.regex",
     "special_token": "guided.grammar.special",
     "sql": "guided.grammar.sql",
+    "structural_tag": "guided.grammar.structural_tag",
     "tags": "guided.grammar.tags",
     "think": "guided.grammar.tags",
     "tool_calls": "guided.grammar.tags",
@@ -116,6 +118,7 @@ __all__ = [
     "regex",
     "special_token",
     "sql",
+    "structural_tag",
     "tags",
     "think",
     "tool_calls",

@@ -36,8 +36,8 @@ PUBLIC = [
     "Constraint", "FieldState", "Grammar", "GrammarError", "GuidedError", "JsonStream", "LimitError", "Limits",
     "Stack", "Tag", "TextError", "ToolChoice", "ToolStyle", "UnsatisfiableError", "UnsupportedError", "Vocabulary",
     "VocabularyError", "allocate_masks", "apply_masks", "canonical", "captures", "choice", "choice_probabilities", "compile", "fill_masks",
-    "gbnf", "generate", "grammar", "heal", "json_schema", "lark", "partial_json", "regex", "special_token", "sql", "tags", "think",
-    "tool_calls",
+    "gbnf", "generate", "grammar", "heal", "json_schema", "lark", "partial_json", "regex", "special_token", "sql",
+    "structural_tag", "tags", "think", "tool_calls",
 ]  # fmt: skip
 """Adding a public name is a decision: change this list with it, and the README."""
 

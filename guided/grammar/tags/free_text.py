@@ -13,7 +13,7 @@ from functools import lru_cache
 from guided.grammar.regular.characters import ANY_CHARACTER, negate, normalise, utf8
 from guided.grammar.regular.expr import EPSILON, Expr, alternation, concat, equations, repeat
 
-__all__ = ["TEXT", "overlap", "text_up_to", "text_without"]
+__all__ = ["TEXT", "innermost", "overlap", "text_up_to", "text_without"]
 
 TEXT = repeat(utf8(ANY_CHARACTER))
 """Any text at all."""
@@ -37,6 +37,16 @@ def text_up_to(word: str, words: Sequence[str]) -> Expr:
     [True, False, False, True]
     """
     return _language(tuple(sorted(set(words))), word)
+
+
+def innermost(words: Sequence[str]) -> list[str]:
+    """The words in which no other is: a text without these is without all of them.
+
+    >>> innermost(["<a>", "<a", "b"])
+    ['<a', 'b']
+    """
+    found = sorted(set(words))
+    return [word for word in found if not any(other != word and other in word for other in found)]
 
 
 def overlap(words: Sequence[str]) -> bool:

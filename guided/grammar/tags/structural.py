@@ -1,8 +1,8 @@
 """`guided.tags`: free text in which triggers begin tags; a tag's content has a grammar, and after its end text goes on.
 
 Where a tag begins is decided by the text alone: at the first trigger.  So the free text holds none, and may end in the
-beginning of one only where the whole text ends or a special token begins a tag.  This is exact: the automata are in
-`guided.grammar.tags.free_text`.
+beginning of one only where the whole text ends or a special token begins a tag.  This is exact: the rules are in
+`guided.grammar.tags.text_with_tags`, the automata in `guided.grammar.tags.free_text`.
 """
 
 from __future__ import annotations
@@ -13,15 +13,12 @@ from typing import Any
 
 from guided.errors import GrammarError
 from guided.grammar.embed import Assembly
-from guided.grammar.ir import Body, Choice, Grammar, Reference, Repetition, Terminal
-from guided.grammar.ir import Sequence as Parts
-from guided.grammar.regular.expr import literal
+from guided.grammar.ir import Body, Grammar, Terminal
 from guided.grammar.tags.delimiters import Delimiter, Piece, parts_of, pieces_of, sequence, shown
-from guided.grammar.tags.free_text import TEXT, overlap, text_up_to, text_without
+from guided.grammar.tags.free_text import TEXT, text_up_to
+from guided.grammar.tags.text_with_tags import TextWithTags
 
 __all__ = ["Tag", "content_and_end", "tags"]
-
-_NOTHING = Parts(())
 
 
 @dataclass(frozen=True)
@@ -93,7 +90,7 @@ def tags(
         if not begins[number]:
             raise GrammarError("a tag begins with nothing", where=f"tag {number}", remedy="Give it a begin.")
         rests.append(assembly.rule(shown(begins[number]), content_and_end(assembly, tag.content, end, number)))
-    text = _Text(assembly, begins, _triggers(begins, triggers), rests)
+    text = TextWithTags(assembly, begins, _triggers(begins, triggers), rests)
     if not free_text:
         start = text.side_by_side(separator, at_least_one, at_most_one or stop_after_first)
     else:
@@ -154,66 +151,3 @@ def _triggers(begins: Sequence[Sequence[Piece]], given: Sequence[str] | None) ->
                     remedy="Change one of them.",
                 )
     return found
-
-
-class _Text:
-    """Free text and tags of one grammar."""
-
-    def __init__(
-        self, assembly: Assembly, begins: Sequence[Sequence[Piece]], triggers: Sequence[str], rests: Sequence[Body]
-    ) -> None:
-        self.assembly = assembly
-        self.triggers = triggers
-        self.free = Terminal(text_without(triggers), "text")
-        self.after_trigger: dict[str, list[Body]] = {trigger: [] for trigger in triggers}
-        self.special: list[Body] = []
-        self.whole: list[Body] = []
-        for pieces, rest in zip(begins, rests, strict=True):
-            first = pieces[0]
-            self.whole.append(sequence([*parts_of(assembly, pieces), rest]))
-            if not isinstance(first, str):
-                self.special.append(self.whole[-1])
-                continue
-            trigger = next(t for t in triggers if first.startswith(t))
-            left = first[len(trigger) :]
-            lead: list[Body] = [Terminal(literal(left.encode()), repr(left))] if left else []
-            self.after_trigger[trigger].append(sequence([*lead, *parts_of(assembly, pieces[1:]), rest]))
-
-    def side_by_side(self, separator: str, at_least_one: bool, at_most_one: bool) -> Reference:
-        """Tags without text between them."""
-        between = Terminal(literal(separator.encode()), repr(separator)) if separator else None
-        tag = self.assembly.rule("a tag", _choice(self.whole))
-        repeated = Repetition(tag, int(at_least_one), 1 if at_most_one else None, between)
-        return self.assembly.rule("tags", repeated)
-
-    def mixed(self, at_least_one: bool, at_most_one: bool, stop_after_first: bool) -> Reference:
-        """Text, and then a tag with what follows it."""
-        if stop_after_first:
-            return self.assembly.rule("text with a tag", self._text_then(_NOTHING, not at_least_one))
-        if at_most_one:
-            after = self.assembly.rule("text", self.free)
-            return self.assembly.rule("text with a tag", self._text_then(after, not at_least_one))
-        loop = self.assembly.recursive("text with tags", lambda again: self._text_then(again, True))
-        return self.assembly.rule("text with tags", self._text_then(loop, False)) if at_least_one else loop
-
-    def _text_then(self, after: Body, may_end: bool) -> Body:
-        """Free text up to a tag, the tag, and ``after``; or free text up to the end."""
-        tail: list[Body] = [Parts((_choice(self.special), after))] if self.special else []
-        if may_end:
-            tail.append(_NOTHING)
-        if tail and not overlap(self.triggers):
-            # Then a trigger after free text is always the first one, so all share the automaton of one text.
-            for trigger, rests in self.after_trigger.items():
-                tail.append(Parts((Terminal(literal(trigger.encode()), repr(trigger)), _choice(rests), after)))
-            return Parts((self.free, _choice(tail)))
-        options: list[Body] = []
-        for trigger, rests in self.after_trigger.items():
-            up_to = Terminal(text_up_to(trigger, self.triggers), f"text up to {trigger!r}")
-            options.append(Parts((up_to, _choice(rests), after)))
-        if tail:
-            options.append(sequence([self.free, _choice(tail)]) if self.special else self.free)
-        return _choice(options)
-
-
-def _choice(options: Sequence[Body]) -> Body:
-    return options[0] if len(options) == 1 else Choice(tuple(options))
