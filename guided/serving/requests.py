@@ -16,7 +16,7 @@ from guided.errors import GrammarError, UnsupportedError
 from guided.grammar.choice import choice
 from guided.grammar.gbnf import gbnf
 from guided.grammar.ir import Grammar
-from guided.grammar.json_schema import json_schema
+from guided.grammar.json_schema import closed_json_schema, json_schema
 from guided.grammar.lark import lark
 from guided.grammar.regex import regex
 from guided.vocab.vocabulary import Vocabulary
@@ -54,6 +54,8 @@ class Request:
     """Of JSON texts, as `guided.json_schema` takes it."""
     strict: bool | None = None
     """Of JSON Schemas, as `guided.json_schema` takes it."""
+    closed: bool = False
+    """Whether objects of JSON Schemas that declare members hold no others, unless they say so."""
 
     def grammar(self, vocabulary: Vocabulary | None = None) -> Grammar:
         """The grammar of the texts that were asked for; ``vocabulary`` is for special tokens that are given by id.
@@ -61,6 +63,8 @@ class Request:
         Raises `guided.GuidedError`: `GrammarError` for malformed texts, `UnsupportedError`, `UnsatisfiableError` or
         `LimitError` for those that cannot be enforced.
         """
+        if self.kind is RequestKind.JSON_SCHEMA and self.closed:
+            return closed_json_schema(self.text, whitespace=self.whitespace)
         if self.kind is RequestKind.JSON_SCHEMA:
             return json_schema(self.text, whitespace=self.whitespace, strict=self.strict)
         if self.kind is RequestKind.JSON_OBJECT:

@@ -1,0 +1,84 @@
+"""`Compiler`: the constraints of requests, compiled once for all that ask for the same; knows nothing of vLLM.
+
+vLLM compiles a request twice: its front end, to refuse it, and its engine core, another process, to mask.  Beam search
+compiles it anew for each beam and token, so what was asked for is remembered by its text.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterable
+
+import guided
+from guided.constraint.protocol import Constrains
+from guided.errors import GuidedError
+from guided.serving.requests import Request
+from guided.serving.vllm import metrics
+from guided.serving.vocabularies import Vocabularies
+
+__all__ = ["Compiler", "compiler_for"]
+
+KEPT = 64
+"""Constraints kept for requests that come again, as many as `guided.compile` keeps; running requests hold their own."""
+
+TOKENIZERS = 2
+"""Compilers kept; a process serves one tokenizer, and a test may load a second."""
+
+
+class Compiler:
+    """Constraints of requests over one tokenizer.  Safe to share between threads.
+
+    ``size`` is the width of the model's logits.
+    """
+
+    def __init__(self, tokenizer: object, size: int | None = None, limits: guided.Limits | None = None) -> None:
+        self.vocabularies = Vocabularies(tokenizer, size)
+        self.limits = limits
+        self._made: OrderedDict[tuple[Request, tuple[int, ...] | None], Constrains] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def constraint(self, request: Request, ends: Iterable[int] | None = None) -> Constrains:
+        """The constraint of a request in the vocabulary where ``ends`` end a text; None: the tokenizer's own.
+
+        Raises `guided.GuidedError` for what cannot be enforced.
+        """
+        stops = tuple(sorted(set(ends))) if ends else None
+        key = (request, stops)
+        with self._lock:
+            found = self._made.get(key)
+            if found is not None:
+                self._made.move_to_end(key)
+        if found is not None:
+            metrics.found_again()
+            return found
+        began = time.perf_counter()
+        try:
+            vocabulary = self.vocabularies.ending_with(stops)
+            found = guided.compile(request.grammar(vocabulary), vocabulary, limits=self.limits)
+        except GuidedError as error:
+            metrics.refused(request.kind.value, type(error).__name__)
+            raise
+        metrics.compiled(request.kind.value, time.perf_counter() - began)
+        with self._lock:
+            self._made[key] = found
+            while len(self._made) > KEPT:
+                self._made.popitem(last=False)
+        return found
+
+
+_compilers: OrderedDict[tuple[int, int | None], tuple[object, Compiler]] = OrderedDict()
+_lock = threading.Lock()
+
+
+def compiler_for(tokenizer: object, size: int | None) -> Compiler:
+    """The one compiler of a tokenizer in this process."""
+    key = (id(tokenizer), size)
+    with _lock:
+        # The tokenizer is held, so that no other can have its identity.
+        found = _compilers.pop(key, None) or (tokenizer, Compiler(tokenizer, size))
+        _compilers[key] = found
+        while len(_compilers) > TOKENIZERS:
+            _compilers.popitem(last=False)
+    return found[1]

@@ -1,0 +1,131 @@
+"""Where the backend is put into vLLM, which has no registry of backends: the places that choose one by its name.
+
+Four methods are wrapped, by the names and arguments they have in 0.32 and 0.33; each does what it did wherever the
+backend is not ours:
+
+* ``SamplingParams._validate_structured_outputs`` refuses requests in the front end;
+* ``StructuredOutputManager.grammar_init`` and ``_create_grammar`` make the backend and compile in its thread pool;
+* ``StructuredOutputManager.grammar_bitmask`` fills the masks of a step by one call, where there are no drafts;
+* ``BeamSearchOfflineMixin._init_beam_search_structured_output`` makes a backend for beams.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from functools import wraps
+from typing import Any
+
+from guided.serving.vllm.configuration import NAME, widen_backends
+
+__all__ = ["install"]
+
+ROWS_A_THREAD = 16
+"""Masks of a step for which another thread is asked, as many as vLLM gives one."""
+
+MOST_THREADS = 8
+"""As vLLM has it, together with half of the processors."""
+
+
+def install() -> None:
+    """Wrap vLLM's methods; does nothing the second time.
+
+    All that is wrapped is looked up first, so that nothing is half installed where something is missing.
+    """
+    from vllm.entrypoints.generate.beam_search.offline import BeamSearchOfflineMixin
+    from vllm.sampling_params import SamplingParams
+    from vllm.v1.structured_output import StructuredOutputManager
+
+    wrapped = [
+        (SamplingParams, "_validate_structured_outputs", _validating),
+        (StructuredOutputManager, "grammar_init", _initialising),
+        (StructuredOutputManager, "_create_grammar", _creating),
+        (StructuredOutputManager, "grammar_bitmask", _masking),
+        (BeamSearchOfflineMixin, "_init_beam_search_structured_output", _searching),
+    ]
+    methods = [getattr(owner, name) for owner, name, _ in wrapped]
+    if any(hasattr(method, "of_guided") for method in methods):
+        return
+    widen_backends()
+    for (owner, name, wrap), method in zip(wrapped, methods, strict=True):
+        ours: Any = wraps(method)(wrap(method))
+        ours.of_guided = True
+        setattr(owner, name, ours)
+
+
+def _validating(method: Any) -> Any:
+    def validated(self: Any, model_config: Any, structured_outputs_config: Any, tokenizer: Any) -> None:
+        from guided.serving.vllm.validation import serves, validate
+
+        if self.structured_outputs is None or not serves(structured_outputs_config, model_config, tokenizer):
+            method(self, model_config, structured_outputs_config, tokenizer)
+        else:
+            validate(self, model_config, structured_outputs_config, tokenizer)
+
+    return validated
+
+
+def _initialising(method: Any) -> Any:
+    def initialised(self: Any, request: Any) -> None:
+        asked = request.structured_output_request
+        if asked is not None and self.backend is None and asked.params._backend == NAME:
+            from guided.serving.vllm.backend import GuidedBackend
+
+            size = self.vllm_config.model_config.get_vocab_size()
+            self.backend = GuidedBackend(self.vllm_config, self.tokenizer, size)
+        method(self, request)
+
+    return initialised
+
+
+def _creating(method: Any) -> Any:
+    def created(self: Any, request: Any) -> Any:
+        from guided.serving.vllm.backend import GuidedBackend
+
+        if isinstance(self.backend, GuidedBackend):
+            return self.backend.compile_request(request.sampling_params)
+        return method(self, request)
+
+    return created
+
+
+def _masking(method: Any) -> Any:
+    threads = max(1, min(multiprocessing.cpu_count() // 2, MOST_THREADS))
+
+    def masked(self: Any, requests: Any, structured_output_request_ids: Any, scheduled_spec_decode_tokens: Any) -> Any:
+        from guided.serving.vllm.backend import GuidedBackend
+
+        backend, ids = self.backend, structured_output_request_ids
+        if not ids or not isinstance(backend, GuidedBackend) or self.vllm_config.num_speculative_tokens:
+            return method(self, requests, ids, scheduled_spec_decode_tokens)
+        if self._grammar_bitmask is None:
+            self._grammar_bitmask = backend.allocate_token_bitmask(self.vllm_config.scheduler_config.max_num_seqs)
+        grammars = [
+            request.structured_output_request.grammar
+            if self._get_constraint_bounds(request, ()).constraint_start == 0
+            else None
+            for request in map(requests.__getitem__, ids)
+        ]
+        backend.fill_step(grammars, self._grammar_bitmask, min(len(ids) // ROWS_A_THREAD or 1, threads))
+        return self._grammar_bitmask[: len(ids)].numpy()
+
+    return masked
+
+
+def _searching(method: Any) -> Any:
+    def searched(self: Any, structured_outputs: Any, tokenizer: Any) -> Any:
+        from guided.serving.vllm.validation import serves
+
+        config = self.llm_engine.vllm_config.structured_outputs_config
+        if not serves(config, self.model_config, tokenizer):
+            return method(self, structured_outputs, tokenizer)
+        from vllm import SamplingParams
+        from vllm.v1.structured_output.request import get_structured_output_key
+
+        from guided.serving.vllm.backend import GuidedBackend
+        from guided.serving.vllm.validation import validate
+
+        validate(SamplingParams(structured_outputs=structured_outputs), self.model_config, config, tokenizer)
+        backend = GuidedBackend(self.llm_engine.vllm_config, tokenizer, self.model_config.get_vocab_size())
+        return backend, get_structured_output_key(structured_outputs), backend.allocate_token_bitmask(1)
+
+    return searched

@@ -1,0 +1,138 @@
+"""The grammar and the backend, over stand-ins of vLLM's classes."""
+
+import importlib
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+import guided
+from guided.serving import Matcher
+from tests.unit.serving.vllm.stand_ins import SIZE, TOKENIZER, StructuredOutputsParams, config_class, put_in
+
+END = TOKENIZER.eos_token_id
+
+
+@pytest.fixture
+def backend(monkeypatch):
+    put_in(monkeypatch)
+    module = importlib.import_module("guided.serving.vllm.backend")
+    return module.GuidedBackend(SimpleNamespace(structured_outputs_config=config_class()()), TOKENIZER, SIZE)
+
+
+def ids(text: str) -> list[int]:
+    return TOKENIZER.encode(text, add_special_tokens=False)
+
+
+def grammar_of(backend, pattern):
+    return backend.compile_grammar(SimpleNamespace(name="REGEX"), pattern)
+
+
+def own_mask(grammar) -> list[int]:
+    row = np.empty(grammar.matcher.constraint.vocabulary.n_words, np.uint32)
+    grammar.matcher.constraint.fill_mask(grammar.matcher.state, row)
+    return row.tolist()
+
+
+def test_it_follows_the_text(backend):
+    grammar = grammar_of(backend, "yes|no")
+    assert grammar.accept_tokens("r", ids("yes")) and not grammar.is_terminated()
+    assert grammar.accept_tokens("r", [END]) and grammar.is_terminated()
+    # What the engine sampled behind the end is not ours to judge.
+    assert grammar.accept_tokens("r", [5, 6, 7]) and grammar.validate_tokens([END]) == []
+    grammar.reset()
+    assert not grammar.is_terminated() and not grammar.accept_tokens("r", ids("maybe"))
+
+
+def test_drafts_are_validated_accepted_and_taken_back(backend):
+    grammar = grammar_of(backend, "[0-9]{4}")
+    digits = ids("1") + ids("2")
+    before = own_mask(grammar)
+    assert grammar.validate_tokens([*digits, *ids("x"), *digits]) == digits
+    assert grammar.validate_tokens([digits[0], -1, digits[1]]) == digits[:1]
+    assert grammar.validate_tokens([]) == [] and own_mask(grammar) == before
+    for token in digits:
+        assert grammar.accept_tokens("r", [token])
+    grammar.rollback(2)
+    assert own_mask(grammar) == before
+    whole = [ids(digit)[-1] for digit in "1234"]
+    assert grammar.validate_tokens([*whole, END, *whole]) == [*whole, END]
+
+
+def test_masks_are_those_of_the_constraint(backend):
+    masks = backend.allocate_token_bitmask(3)
+    assert masks.dtype == torch.int32 and masks.shape == (3, -(-SIZE // 32)) and bool((masks == -1).all())
+    grammar = grammar_of(backend, "[0-9]{4}")
+    grammar.fill_bitmask(masks, 1)
+    assert masks[1].numpy().view(np.uint32).tolist() == own_mask(grammar)
+    assert bool((masks[[0, 2]] == -1).all())
+    wide = torch.full((1, masks.shape[1] + 4), -1, dtype=torch.int32)
+    grammar.fill_bitmask(wide, 0)
+    assert wide[0].numpy().view(np.uint32).tolist() == [*own_mask(grammar), 0, 0, 0, 0]
+
+
+def test_a_step_is_the_rows_one_by_one(backend):
+    masks = backend.allocate_token_bitmask(5)
+    grammars = [grammar_of(backend, pattern) for pattern in ("[0-9]+", "yes|no", "a", "b")]
+    grammars[3].accept_tokens("r", [*ids("b"), END])
+    for chosen in ([0, 1, 2], [0, 3, 1], [2, None, 0], [None]):
+        given = [None if n is None else grammars[n] for n in chosen]
+        masks[:] = 7
+        backend.fill_step(given, masks)
+        for row, grammar in zip(masks.numpy().view(np.uint32).tolist(), given, strict=False):
+            free = grammar is None or grammar.is_terminated()
+            assert row == ([0xFFFFFFFF] * len(row) if free else own_mask(grammar))
+        assert bool((masks[len(chosen) :] == 7).all())
+    other = torch.zeros((2, masks.shape[1]), dtype=torch.int32)
+    backend.fill_step(grammars[:2], other)
+    assert other[1].numpy().view(np.uint32).tolist() == own_mask(grammars[1])
+
+
+class Limited:
+    """A constraint that comes to its limit at some state."""
+
+    def __init__(self, constraint, at):
+        self.inner, self.at = constraint, at
+        self.vocabulary, self.start, self.end = constraint.vocabulary, constraint.start, constraint.end
+
+    def fill_mask(self, state, row):
+        if state == self.at:
+            raise guided.LimitError("too much work")
+        self.inner.fill_mask(state, row)
+
+    def advance(self, state, token):
+        if state == self.at:
+            raise guided.LimitError("too much work")
+        return self.inner.advance(state, token)
+
+
+def test_a_limit_fails_one_request(backend):
+    module = importlib.import_module("guided.serving.vllm.backend")
+    sound = grammar_of(backend, "[0-9]+")
+    inner = sound.matcher.constraint
+    masks = backend.allocate_token_bitmask(2)
+    hostile = module.GuidedGrammar(Matcher(Limited(inner, inner.start)))
+    backend.fill_step([hostile, sound], masks)
+    rows = masks.numpy().view(np.uint32)
+    assert rows[1].tolist() == own_mask(sound)
+    # Something must be sampled, and it ends the request with an error.
+    assert [t for t in range(SIZE) if rows[0][t >> 5] >> (t & 31) & 1] == [END]
+    assert not hostile.accept_tokens("r", [END]) and hostile.validate_tokens(ids("1")) == []
+    assert sound.accept_tokens("r", ids("1"))
+    stepped = module.GuidedGrammar(Matcher(Limited(inner, inner.start)))
+    assert stepped.validate_tokens(ids("1")) == [] and not stepped.failed
+    assert not stepped.accept_tokens("r", ids("1")) and stepped.failed
+    stepped.reset()
+    assert not stepped.failed
+
+
+def test_a_request_keeps_its_own_choices(backend):
+    params = SimpleNamespace(
+        all_stop_token_ids={END}, structured_outputs=StructuredOutputsParams(json={"enum": [[1, 2]]})
+    )
+    for compact, text in ((False, "[1, 2]"), (True, "[1,2]")):
+        params.structured_outputs.disable_any_whitespace = compact
+        constraint = backend.compile_request(params).matcher.constraint
+        assert constraint.is_accepting(constraint.advance_bytes(constraint.start, text.encode()))
+    assert not constraint.advance_bytes(constraint.start, b"[1, 2]")

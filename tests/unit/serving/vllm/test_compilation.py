@@ -1,0 +1,56 @@
+"""`Compiler`: the same object for the same request and ends, and errors that are counted, not kept."""
+
+import pytest
+
+import guided
+from guided.serving import Request, RequestKind
+from guided.serving.vllm import compilation
+from guided.serving.vllm.compilation import Compiler, compiler_for
+from tests.unit.serving.vllm.stand_ins import SIZE, TOKENIZER
+
+REQUEST = Request(RequestKind.REGEX, "[ab]+")
+
+
+def test_the_same_request_is_compiled_once():
+    compiler = Compiler(TOKENIZER, SIZE)
+    first = compiler.constraint(REQUEST)
+    assert compiler.constraint(Request(RequestKind.REGEX, "[ab]+")) is first
+    assert compiler.constraint(REQUEST, []) is first
+    assert compiler.constraint(Request(RequestKind.REGEX, "[ab]*")) is not first
+
+
+def test_other_ends_are_another_constraint():
+    compiler = Compiler(TOKENIZER, SIZE)
+    stop = TOKENIZER.encode("}", add_special_tokens=False)[-1]
+    other = compiler.constraint(REQUEST, {stop, TOKENIZER.eos_token_id})
+    assert other.advance(other.advance_bytes(other.start, b"a"), stop) == other.end
+    assert compiler.constraint(REQUEST, [TOKENIZER.eos_token_id, stop, stop]) is other
+    own = compiler.constraint(REQUEST)
+    assert own.advance(own.advance_bytes(own.start, b"a"), stop) == 0
+
+
+def test_an_error_comes_each_time():
+    compiler = Compiler(TOKENIZER, SIZE)
+    for _ in range(2):
+        with pytest.raises(guided.GrammarError):
+            compiler.constraint(Request(RequestKind.REGEX, "("))
+
+
+def test_limits_are_those_of_the_compiler():
+    limits = guided.Limits(step_work=123_456)
+    assert Compiler(TOKENIZER, SIZE, limits).constraint(REQUEST).limits == limits
+
+
+def test_few_are_kept(monkeypatch):
+    monkeypatch.setattr(compilation, "KEPT", 2)
+    compiler = Compiler(TOKENIZER, SIZE)
+    requests = [Request(RequestKind.REGEX, text) for text in "abc"]
+    first, *_ = [compiler.constraint(request) for request in requests]
+    assert len(compiler._made) == 2
+    assert compiler.constraint(requests[0]) is not None and first is not None
+
+
+def test_a_tokenizer_has_one_compiler():
+    assert compiler_for(TOKENIZER, SIZE) is compiler_for(TOKENIZER, SIZE)
+    assert compiler_for(TOKENIZER, SIZE) is not compiler_for(TOKENIZER, SIZE + 32)
+    assert compiler_for(TOKENIZER, SIZE + 32).constraint(REQUEST).vocabulary.size == SIZE + 32

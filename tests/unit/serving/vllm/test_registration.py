@@ -1,0 +1,183 @@
+"""Where vLLM is wrapped: ours where the engine says so, and vLLM's own everywhere else."""
+
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from pydantic import TypeAdapter
+
+import guided
+import guided.serving.vllm as plug_in
+from tests.unit.serving.vllm import stand_ins
+from tests.unit.serving.vllm.stand_ins import MODEL, TOKENIZER, StructuredOutputsParams, put_in
+
+
+@pytest.fixture
+def vllm(monkeypatch):
+    found = put_in(monkeypatch)
+    plug_in.widen()
+    plug_in.register()
+    return found
+
+
+def asking(vllm, **params):
+    return vllm.SamplingParams(StructuredOutputsParams(**params))
+
+
+def verify(vllm, sampling, backend="guided", model=MODEL, tokenizer=TOKENIZER, **options):
+    sampling._validate_structured_outputs(model, vllm.Config(backend=backend, **options), tokenizer)
+    return sampling
+
+
+def test_the_name_is_taken(vllm):
+    assert vllm.Config(backend="guided").backend == "guided"
+    assert TypeAdapter(vllm.Config).validate_json('{"backend": "guided"}').backend == "guided"
+    assert (
+        vllm.Config(backend="guided", disable_any_whitespace=True, disable_additional_properties=True).backend
+        == "guided"
+    )
+    for wrong in ({"backend": "guidde"}, {"disable_any_whitespace": True}, {"other": 1}):
+        with pytest.raises(ValueError):
+            vllm.Config(**wrong)
+
+
+def test_it_is_installed_once(vllm):
+    before = vllm.SamplingParams._validate_structured_outputs
+    plug_in.widen()
+    plug_in.register()
+    assert vllm.SamplingParams._validate_structured_outputs is before
+
+
+def test_nothing_is_half_installed(monkeypatch):
+    vllm = put_in(monkeypatch)
+    del vllm.Beams._init_beam_search_structured_output
+    monkeypatch.delattr(stand_ins.BeamSearchOfflineMixin, "_init_beam_search_structured_output")
+    before = vllm.SamplingParams._validate_structured_outputs
+    with pytest.raises(AttributeError):
+        plug_in.register()
+    assert vllm.SamplingParams._validate_structured_outputs is before
+
+
+def test_a_sound_request_is_marked_as_ours(vllm):
+    for backend, auto in (("guided", False), ("auto", True)):
+        params = verify(vllm, asking(vllm, regex="a+"), backend)
+        assert not params.calls
+        assert (params.structured_outputs._backend, params.structured_outputs._backend_was_auto) == ("guided", auto)
+        verify(vllm, params, backend)
+
+
+def test_a_refused_request_says_where_and_what_to_do(vllm):
+    schema = {"type": "object", "properties": {"a": {"$ref": "http://x"}}}
+    with pytest.raises(stand_ins.VLLMValidationError, match=r"guided: .*at #/properties/a/\$ref\)\. Pass") as caught:
+        verify(vllm, asking(vllm, json=schema))
+    assert caught.value.parameter == "structured_outputs.json"
+    with pytest.raises(stand_ins.VLLMValidationError) as caught:
+        verify(vllm, asking(vllm, json_object=False))
+    assert caught.value.parameter == "structured_outputs"
+
+
+@pytest.mark.parametrize("changes", [
+    {"backend": "xgrammar"}, {"backend": "guidance"}, {"tokenizer": None},
+    {"model": SimpleNamespace(is_diffusion=True)}, {"backend": "auto", "tokenizer": object()},
+])  # fmt: skip
+def test_what_is_not_ours_is_left_to_vllm(vllm, changes):
+    assert verify(vllm, asking(vllm, regex="a+"), **changes).calls == ["vLLM's own"]
+
+
+def test_auto_can_stay_vllms_own(vllm, monkeypatch):
+    monkeypatch.setenv("GUIDED_VLLM_AUTO", "0")
+    assert verify(vllm, asking(vllm, regex="a+"), "auto").calls == ["vLLM's own"]
+    assert not verify(vllm, asking(vllm, regex="a+"), "guided").calls
+
+
+def test_nothing_asked_for_is_nothing_checked(vllm):
+    assert verify(vllm, vllm.SamplingParams()).calls == ["vLLM's own"]
+
+
+def test_a_request_cannot_choose_another_backend(vllm):
+    params = asking(vllm, regex="a+")
+    params.structured_outputs._backend = "xgrammar"
+    with pytest.raises(stand_ins.VLLMValidationError, match="not by 'xgrammar'"):
+        verify(vllm, params)
+
+
+def test_ids_that_end_a_text_are_checked_too(vllm):
+    params = asking(vllm, regex="}")
+    vocabulary = guided.Vocabulary.from_tokenizer(TOKENIZER)
+    params.all_stop_token_ids = {i for i in range(vocabulary.size) if b"}" in (vocabulary.token_bytes(i) or b"")}
+    with pytest.raises(stand_ins.VLLMValidationError):
+        verify(vllm, params)
+
+
+def engine(vllm, drafts=0):
+    config = SimpleNamespace(
+        model_config=MODEL,
+        structured_outputs_config=vllm.Config(backend="guided"),
+        num_speculative_tokens=drafts,
+        scheduler_config=SimpleNamespace(max_num_seqs=4),
+    )
+    return vllm.Manager(config, TOKENIZER)
+
+
+def running(vllm, pattern, backend="guided", reasons=False):
+    params = asking(vllm, regex=pattern)
+    params.structured_outputs._backend = backend
+    asked = SimpleNamespace(params=params.structured_outputs, grammar=None)
+    return SimpleNamespace(sampling_params=params, structured_output_request=asked, reasons=reasons)
+
+
+def test_the_engine_makes_the_backend_and_its_masks(vllm):
+    manager = engine(vllm)
+    requests = {"a": running(vllm, "[0-9]+"), "b": running(vllm, "x", reasons=True), "c": running(vllm, "yes|no")}
+    for request in requests.values():
+        manager.grammar_init(request)
+    assert not manager.calls and manager.grammar_bitmask(requests, [], {}) is None
+    manager.calls.clear()
+    masks = manager.grammar_bitmask(requests, ["c", "b", "a"], {})
+    assert not manager.calls and masks.dtype == np.int32 and len(masks) == 3
+    for row, name in zip(masks.view(np.uint32), "cba", strict=True):
+        matcher = requests[name].structured_output_request.grammar.matcher
+        own = np.empty_like(row)
+        matcher.constraint.fill_mask(matcher.state, own)
+        assert row.tolist() == ([0xFFFFFFFF] * len(row) if name == "b" else own.tolist())
+
+
+def test_drafts_go_row_by_row_through_vllm(vllm):
+    manager = engine(vllm, drafts=3)
+    requests = {"a": running(vllm, "[0-9]+")}
+    manager.grammar_init(requests["a"])
+    manager.grammar_bitmask(requests, ["a"], {"a": [1, 2, 3]})
+    assert manager.calls == ["vLLM's own"]
+
+
+def test_another_backend_is_vllms(vllm):
+    manager = engine(vllm)
+    with pytest.raises(ValueError, match="Unsupported"):
+        manager.grammar_init(running(vllm, "a", backend="xgrammar"))
+    manager.backend = object()
+    request = running(vllm, "a", backend="xgrammar")
+    manager.grammar_init(request)
+    manager.grammar_bitmask({"a": request}, ["a"], {})
+    assert manager.calls == ["vLLM's own", "vLLM's own"]
+
+
+def test_beams(vllm):
+    beams = vllm.Beams()
+    beams.model_config = MODEL
+    beams.llm_engine = SimpleNamespace(vllm_config=engine(vllm).vllm_config)
+    backend, key, masks = beams._init_beam_search_structured_output(
+        StructuredOutputsParams(choice=["a", "b"]), TOKENIZER
+    )
+    assert type(backend).__name__ == "GuidedBackend" and key[0] == "the key" and len(masks) == 1
+    with pytest.raises(stand_ins.VLLMValidationError):
+        beams._init_beam_search_structured_output(StructuredOutputsParams(regex="("), TOKENIZER)
+    beams.llm_engine.vllm_config.structured_outputs_config.backend = "xgrammar"
+    assert beams._init_beam_search_structured_output(StructuredOutputsParams(regex="a"), TOKENIZER) == "vLLM's own"
+
+
+def test_our_package_is_imported_without_vllm():
+    import subprocess
+
+    code = "import sys, guided.serving.vllm; sys.exit('vllm' in sys.modules or 'torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
