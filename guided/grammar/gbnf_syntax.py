@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from guided.errors import GrammarError, LimitError, UnsupportedError
+from guided.grammar.folding import place_of
+from guided.grammar.pieces import Class, Definition, Either, Name, Piece, Repeated, Special, Text, row
 from guided.grammar.regular.characters import ANY_CHARACTER, CharacterSet, negate, normalise
 from guided.grammar.special import names_of_reference
 
@@ -19,69 +20,6 @@ MAX_NESTING = 100
 """Parentheses inside each other.  Grammars converted from JSON Schema nest up to some dozen; what follows recurses."""
 MAX_MARKS = 4
 """Repetition marks one after another on the same symbol."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Text:
-    """A quoted text; may be empty."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Class:
-    """One character of a set."""
-
-    ranges: CharacterSet
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Name:
-    """A rule by its name; ``offset`` is where the grammar mentions it."""
-
-    name: str
-    offset: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Special:
-    """Any one of these special tokens."""
-
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Row:
-    """The parts one after another; none: the empty text."""
-
-    parts: tuple[Piece, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Either:
-    """Any one of the options."""
-
-    options: tuple[Piece, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Repeated:
-    """``low`` to ``high`` (None: no bound) copies."""
-
-    body: Piece
-    low: int
-    high: int | None
-
-
-Piece: TypeAlias = "Text | Class | Name | Special | Row | Either | Repeated"
-
-
-@dataclass(frozen=True, slots=True)
-class Definition:
-    """A rule: its body, and where its name stands."""
-
-    body: Piece
-    offset: int
 
 
 def read_gbnf(text: str, special_tokens: Mapping[str, int] | None = None) -> dict[str, Definition]:
@@ -104,12 +42,8 @@ class _Group:
     parts: list[Piece] = field(default_factory=list)
 
     def piece(self) -> Piece:
-        options = [*self.options, _row(self.parts)]
+        options = [*self.options, row(self.parts)]
         return options[0] if len(options) == 1 else Either(tuple(options))
-
-
-def _row(parts: list[Piece]) -> Piece:
-    return parts[0] if len(parts) == 1 else Row(tuple(parts))
 
 
 def _marks(piece: Piece) -> int:
@@ -180,7 +114,7 @@ class _Reader:
                 continue
             if character == "|":
                 self.at += 1
-                group.options.append(_row(group.parts))
+                group.options.append(row(group.parts))
                 group.parts = []
                 self.space(newlines=True)
                 continue
@@ -361,9 +295,3 @@ class _Reader:
 
     def error(self, what: str, offset: int, remedy: str) -> GrammarError:
         return GrammarError(what, where=self.place(offset), remedy=remedy)
-
-
-def place_of(text: str, offset: int) -> str:
-    """``line L, column C`` of an offset, both counted from 1."""
-    line_start = text.rfind("\n", 0, offset) + 1
-    return f"line {text.count(chr(10), 0, offset) + 1}, column {offset - line_start + 1}"

@@ -10,8 +10,9 @@ import pytest
 
 from guided.errors import GrammarError, GuidedError, LimitError, UnsupportedError
 from guided.grammar.gbnf import gbnf
-from guided.grammar.gbnf_syntax import MAX_NESTING, Class, Either, Name, Piece, Repeated, Row, Text, read_gbnf
+from guided.grammar.gbnf_syntax import MAX_NESTING, read_gbnf
 from guided.grammar.ir import Reference, Terminal
+from guided.grammar.pieces import Class, Either, Name, Piece, Repeated, Row, Text
 from tests.twin.earley import accepts
 
 ARITHMETIC = """
