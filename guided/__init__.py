@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from guided.constraint.spelling.canonical import canonical
     from guided.constraint.spelling.healing import heal
     from guided.grammar.choice import choice
+    from guided.grammar.ebnf import ebnf
     from guided.grammar.gbnf import gbnf
     from guided.grammar.ir import Grammar
     from guided.grammar.json_schema import json_schema
@@ -66,6 +67,7 @@ _HOMES = {
     "choice": "guided.grammar.choice",
     "choice_probabilities": "guided.hf.choices",
     "compile": "guided.constraint.compile",
+    "ebnf": "guided.grammar.ebnf",
     "fill_masks": "guided.constraint.batch",
     "gbnf": "guided.grammar.gbnf",
     "generate": "guided.hf.generate",
@@ -107,6 +109,7 @@ __all__ = [
     "choice",
     "choice_probabilities",
     "compile",
+    "ebnf",
     "fill_masks",
     "gbnf",
     "generate",

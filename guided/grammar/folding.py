@@ -322,14 +322,21 @@ class _Lowering:
 
 
 def _joined(parts: tuple[Piece, ...]) -> list[Piece]:
-    """Neighbouring texts and classes as one piece; anything bigger keeps its own terminal, which others share."""
+    """Neighbouring texts and classes as pieces of one terminal each; others keep their own, which is shared."""
     result: list[list[Piece]] = []
+    weight = MAX_FOLDED
     for part in parts:
-        simple = isinstance(part, (Text, Class))
-        if simple and result and all(isinstance(item, (Text, Class)) for item in result[-1]):
-            result[-1].append(part)
+        if isinstance(part, (Text, Class)):
+            added = _simple(part).weight
+            weight += added
+            if weight <= MAX_FOLDED:
+                result[-1].append(part)
+            else:
+                result.append([part])
+                weight = added
         else:
             result.append([part])
+            weight = MAX_FOLDED
     return [items[0] if len(items) == 1 else Row(tuple(items)) for items in result]
 
 

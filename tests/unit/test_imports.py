@@ -35,7 +35,8 @@ TORCH = {"testing", "lm", "steer", "monitor", "infer", "draft", "search", "hf", 
 PUBLIC = [
     "Constraint", "FieldState", "Grammar", "GrammarError", "GuidedError", "JsonStream", "LimitError", "Limits",
     "Stack", "Tag", "TextError", "ToolChoice", "ToolStyle", "UnsatisfiableError", "UnsupportedError", "Vocabulary",
-    "VocabularyError", "allocate_masks", "apply_masks", "canonical", "captures", "choice", "choice_probabilities", "compile", "fill_masks",
+    "VocabularyError", "allocate_masks", "apply_masks", "canonical", "captures", "choice", "choice_probabilities", "compile", "ebnf",
+    "fill_masks",
     "gbnf", "generate", "grammar", "heal", "json_schema", "lark", "partial_json", "regex", "special_token", "sql",
     "structural_tag", "tags", "think", "tool_calls",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The GRAMMAR argument of `guided check`: a file, standard input or a ready grammar's name, in one of four formats."""
+"""The GRAMMAR argument of `guided check`: a file, standard input or a ready grammar's name, in one of five formats."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ class Format(str, Enum):
     JSON_SCHEMA = "json-schema"
     LARK = "lark"
     GBNF = "gbnf"
+    EBNF = "ebnf"
     REGEX = "regex"
 
 
@@ -30,6 +31,7 @@ _SUFFIXES = {
     ".schema": Format.JSON_SCHEMA,
     ".lark": Format.LARK,
     ".gbnf": Format.GBNF,
+    ".ebnf": Format.EBNF,
     ".regex": Format.REGEX,
     ".re": Format.REGEX,
 }
@@ -104,5 +106,7 @@ def _parse(text: str, path: str, kind: Format, start: str | None, options: dict[
         return ReadGrammar(name, "Lark", guided.lark(text, start=start or "start", import_paths=folder))
     if kind is Format.GBNF:
         return ReadGrammar(name, "GBNF", guided.gbnf(text, start=start or "root"))
+    if kind is Format.EBNF:
+        return ReadGrammar(name, "XGrammar's EBNF", guided.ebnf(text, start=start or "root"))
     # A file ends with a newline that nobody means as part of the pattern.
     return ReadGrammar(name, "regular expression", guided.regex(text.removesuffix("\n").removesuffix("\r")))

@@ -1,0 +1,95 @@
+"""The options of an EBNF rule, ``name[lazy, max_chars=10] ::= ...``: what they do to its language, and what they say.
+
+``lazy`` and ``max_chars`` change a language, of rules that are regular.  ``capture`` and ``temperature`` and what
+XGrammar prints for its own use change none: they become notes.  ``max_tokens`` counts tokens, which no language can.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from guided.errors import GrammarError, UnsupportedError
+from guided.grammar.regular.commitment import ended_after, shortest_matches
+from guided.grammar.regular.expr import Expr
+
+__all__ = ["RuleOptions", "read_options"]
+
+_OPTION = re.compile(r"\s*([a-z_]+)\s*(?:=\s*(\"[^\"]*\"|[0-9.eE+-]+))?\s*")
+_INTEGERS = frozenset(
+    (
+        *("max_tokens", "max_chars", "capture_hidden_suffix_bytes", "capture_hidden_stop_bytes"),
+        *("capture_hidden_body_rule_id", "capture_hidden_marker_rule_id"),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleOptions:
+    """What changes the language, and what is only said."""
+
+    lazy: bool = False
+    max_chars: int | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def change_language(self) -> bool:
+        """Do they?"""
+        return self.lazy or self.max_chars is not None
+
+    def applied(self, language: Expr) -> Expr:
+        """The language under these options."""
+        if self.lazy:
+            language = shortest_matches(language)
+        return language if self.max_chars is None else ended_after(language, self.max_chars)
+
+
+def read_options(written: str, rule: str, where: str) -> RuleOptions:
+    """The options between brackets; raises `GrammarError`, and `UnsupportedError` for ``max_tokens``.
+
+    >>> read_options("[lazy, temperature=0.7]", "name", "line 1, column 1").notes
+    ('rule name: temperature=0.7 is for the sampler and changes no text',)
+    """
+    found: dict[str, str | None] = {}
+    for option in _parts(written[1:-1]):
+        match = _OPTION.fullmatch(option)
+        name = match[1] if match else option.strip()
+        if match is None or not _fits(name, match[2]):
+            raise GrammarError(
+                f"rule {rule!r} has the option {option.strip()!r}, which XGrammar does not know",
+                where=where,
+                remedy='Options are lazy, max_chars=N, capture, capture="name", temperature=X and max_tokens=N.',
+            )
+        if name in found:
+            raise GrammarError(f"rule {rule!r} has the option {name} twice", where=where, remedy="Keep one.")
+        found[name] = match[2]
+    if "max_tokens" in found:
+        raise UnsupportedError(
+            f"max_tokens={found['max_tokens']} of rule {rule!r} counts tokens, and a language knows none",
+            where=where,
+            remedy="Use max_chars=N, or a count of what the rule repeats, and limit tokens where you generate.",
+        )
+    said = {"temperature": "for the sampler", "capture": "for reading the text", "stop_capture": "for reading the text"}
+    notes = []
+    for name, value in found.items():
+        if name in said:
+            shown = name if value is None else f"{name}={value}"
+            notes.append(f"rule {rule}: {shown} is {said[name]} and changes no text")
+    max_chars = found.get("max_chars")
+    return RuleOptions("lazy" in found, None if max_chars is None else int(max_chars), tuple(notes))
+
+
+def _parts(inside: str) -> list[str]:
+    return re.findall(r"(?:\"[^\"]*\"|[^,\"])+", inside) or [""]
+
+
+def _fits(name: str, value: str | None) -> bool:
+    if name == "lazy":
+        return value is None
+    if name == "capture":
+        return value is None or (value.startswith('"') and len(value) > 2)
+    if name == "stop_capture":
+        return value is not None and value.startswith('"') and len(value) > 2
+    if name == "temperature":
+        return value is not None and re.fullmatch(r"[0-9.]+(?:[eE][+-]?[0-9]+)?", value) is not None
+    return name in _INTEGERS and value is not None and value.isdigit() and len(value) <= 10
