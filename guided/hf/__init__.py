@@ -2,7 +2,7 @@
 
 Reading order: `generate` resolves its arguments to a `front.request.Request`, and a runner of `front` decodes:
 `transformers_loop`, `own_loop` (drafts and steering), `sampling`, `searching`.  `processor` (`GuidedLogitsProcessor`)
-rests on `masking`: `prompt` (where generated text begins), `states` (its memo) and `apply` (its one tensor operation).
+rests on `masking`: `prompt` (where generated text begins) and `apply` (its one tensor operation).
 `custom_generate` and `speculation` are for ``model.generate(..., custom_generate=...)``.  The model behind `guided.lm`:
 `language_model` (its face), `architecture`, `network`, `forward` (one pass), `probe`, and the rows in `cache`.
 `continuous` is for transformers' continuous batching.

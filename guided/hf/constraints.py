@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from guided.constraint.batch import fill_masks
 from guided.constraint.compile import compile as compile_grammar
+from guided.constraint.prefixes import PrefixStates
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, LimitError, VocabularyError
 from guided.grammar.given import grammar_of
 from guided.grammar.ir import Grammar
-from guided.hf.masking.states import PrefixStates
 from guided.vocab import Vocabulary, vocabulary_of
 
 __all__ = ["constraints_for", "first_masks", "is_whole", "named_special_ids", "too_few"]

@@ -18,6 +18,7 @@ from transformers import LogitsProcessor
 
 from guided import tokenset
 from guided.constraint.batch import fill_masks
+from guided.constraint.prefixes import PrefixStates
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, VocabularyError
 from guided.grammar.ir import Grammar
@@ -25,7 +26,6 @@ from guided.hf.constraints import constraints_for, first_masks, named_special_id
 from guided.hf.masking.apply import mask_own_scores, mask_scores, mask_threads
 from guided.hf.masking.last_mask import LastMask, last_mask_of
 from guided.hf.masking.prompt import RunningGenerates, SeenPrompts
-from guided.hf.masking.states import PrefixStates
 
 __all__ = ["GuidedLogitsProcessor"]
 

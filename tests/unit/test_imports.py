@@ -23,13 +23,13 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py"))
 
 OPTIONAL = {
     "sqlalchemy", "sqlglot", "llguidance", "xgrammar", "outlines_core", "sentencepiece", "tiktoken", "matplotlib",
-    "pyarrow", "ray", "rdkit",
+    "pyarrow", "ray", "rdkit", "mlx", "mlx_lm", "llama_cpp", "sglang", "outlines",
 }  # fmt: skip
 """Not among the core dependencies: imported inside functions only."""
 
 HEAVY = {"torch", "transformers", "numba", "lark", "jsonschema", "pydantic", "typer", "rich"}
 
-TORCH = {"testing", "lm", "steer", "monitor", "infer", "draft", "search", "hf", "eval", "cli", "nano"}
+TORCH = {"testing", "lm", "steer", "monitor", "infer", "draft", "search", "hf", "serving", "eval", "cli", "nano"}
 """The parts whose modules may load torch when they are loaded, which is a user's choice; no other ever uses it."""
 
 PUBLIC = [

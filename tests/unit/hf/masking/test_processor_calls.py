@@ -12,9 +12,9 @@ import pytest
 import torch
 
 import guided
+from guided.constraint.prefixes import PrefixStates
 from guided.errors import GuidedError, LimitError, VocabularyError
 from guided.hf import GuidedLogitsProcessor
-from guided.hf.masking.states import PrefixStates
 from guided.vocab import Vocabulary
 from tests import vocabularies
 from tests.twin.slow_constraint import SlowConstraint

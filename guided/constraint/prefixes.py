@@ -1,4 +1,4 @@
-"""Automaton states by the tokens that led to them: a bounded memo, so that a logits processor stays a pure function.
+"""Automaton states by the tokens that led to them: a bounded memo, so that what asks by tokens stays a pure function.
 
 Nothing here is ever wrong when it is forgotten, only slower: the state is a function of the tokens, and what is not
 known is advanced again from the longest known prefix, or from the start.

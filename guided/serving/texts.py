@@ -1,0 +1,77 @@
+"""`Goal`: what a text must be, and how it is read; `Text`: one that an engine generated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from guided.constraint.compile import compile as compile_grammar
+from guided.constraint.protocol import Constrains
+from guided.errors import TextError, VocabularyError
+from guided.grammar.given import grammar_of, reader_of
+from guided.vocab.vocabulary import Vocabulary
+
+__all__ = ["Goal", "Text"]
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A compiled grammar, and from a whole text to its value."""
+
+    constraint: Constrains
+    read: Callable[[str], Any] = str
+
+    @classmethod
+    def of(cls, grammar: Any, vocabulary: Vocabulary) -> Goal:
+        """What users pass: a grammar, a constraint, a type, a function, or a JSON Schema as data.
+
+        Raises `VocabularyError` for a constraint that was compiled for another vocabulary.
+        """
+        if not isinstance(grammar, Constrains):
+            return cls(compile_grammar(grammar_of(grammar), vocabulary), reader_of(grammar))
+        if grammar.vocabulary != vocabulary:
+            raise VocabularyError(
+                f"a constraint was compiled for {grammar.vocabulary}, not for {vocabulary}",
+                remedy="Compile it with the vocabulary of this model.",
+            )
+        return cls(grammar, reader_of(grammar))
+
+    def text(self, ids: Sequence[int]) -> Text:
+        """The text of generated ids, up to an end-of-text id or where it was cut."""
+        vocabulary = self.constraint.vocabulary
+        names = {token: name for name, token in vocabulary.special_tokens.items()}
+        state, tokens = self.constraint.start, list[int]()
+        for token in ids:
+            if token in vocabulary.eos_ids:
+                break
+            tokens.append(token)
+            state = self.constraint.advance(state, token) if state else 0
+        data = b"".join(vocabulary.token_bytes(token) or names.get(token, "").encode() for token in tokens)
+        finished = state != 0 and self.constraint.is_accepting(state)
+        # A text that was cut may end within a character.
+        return Text(data.decode("utf-8", errors="replace"), tuple(tokens), finished, self.read)
+
+
+@dataclass(frozen=True)
+class Text:
+    """One generated text."""
+
+    text: str
+    token_ids: tuple[int, ...]
+    """Its tokens, without the end-of-text id."""
+    finished: bool
+    """True when this is a whole text of the grammar; False if something else cut it."""
+    read: Callable[[str], Any] = field(default=str, repr=False, compare=False)
+    """From a whole text to `value`."""
+
+    @cached_property
+    def value(self) -> Any:
+        """What the text says: an object of the type that was the grammar, the data of a JSON Schema, else the text.
+
+        Raises what the type's validation raises, and `TextError` for a text that was cut.
+        """
+        if not self.finished:
+            raise TextError("the text was cut before it was whole", remedy="Look at `text`, or raise the budget.")
+        return self.read(self.text)

@@ -1,0 +1,1 @@
+"""Tests inside other engines, each skipped by name where its engine is not installed."""
