@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from guided.errors import GrammarError, UnsupportedError
 from guided.grammar.ir import Grammar, Rule, Terminal
 from guided.grammar.regular.expr import literal
 from guided.special_bytes import special_bytes
 
-__all__ = ["names_of_reference", "special_terminal", "special_token"]
+__all__ = ["SpecialNames", "names_of_reference", "special_terminal", "special_token"]
 
 _IDS = re.compile(r"\s*\d{1,9}\s*(-\s*\d{1,9}\s*)?(,\s*\d{1,9}\s*(-\s*\d{1,9}\s*)?)*")
 
@@ -94,3 +94,26 @@ def names_of_reference(reference: str, known: Mapping[str, int] | None, where: s
             )
         found += [names[token] for token in sorted(inside)]
     return tuple(dict.fromkeys(found))
+
+
+class SpecialNames:
+    """The names of some special tokens, found in texts as tokenizers find them: from the left, of several the longest.
+
+    >>> SpecialNames(["<a>", "<a>b"]).cut("x<a>y<a>b")
+    [('x', False), ('<a>', True), ('y', False), ('<a>b', True)]
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        longest_first = sorted(filter(None, names), key=lambda name: (-len(name), name))
+        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+
+    def cut(self, text: str) -> list[tuple[str, bool]]:
+        """The pieces of a text that are not empty; is each the name of a special token?"""
+        if self._pattern is None:
+            return [(text, False)] if text else []
+        pieces: list[tuple[str, bool]] = []
+        at = 0
+        for match in self._pattern.finditer(text):
+            pieces += [(text[at : match.start()], False), (match[0], True)]
+            at = match.end()
+        return [piece for piece in (*pieces, (text[at:], False)) if piece[0]]

@@ -2,7 +2,8 @@
 
 Reading order: `reading` (schemas, places in them, references), `numbers` and `sets` (sets of values as data; `shape` is
 the normal form), `keywords` (keywords to shapes; `normalise`), `satisfiability` (which shapes have a value; `graph`),
-`lowering` (shapes to rules; `lower`).  Here is what they share: what is refused, and how JSON is laid out.
+`lowering` (shapes to rules; `lower`).  Here is what they share: what is refused, and how JSON is laid out (`layout`,
+`white_space`); `schema_graph` takes a schema from its text to shapes.
 """
 
 from __future__ import annotations
@@ -14,35 +15,20 @@ from typing import Any
 
 from guided.collection import hold, release
 from guided.errors import GrammarError, GuidedError
-from guided.grammar.ir import Grammar, Terminal
+from guided.grammar.ir import Grammar
 from guided.grammar.json_schema import refusals
 from guided.grammar.json_schema.keywords.formats import Formats
-from guided.grammar.json_schema.keywords.normalise import Branches, Normaliser
 from guided.grammar.json_schema.keywords.report import Enforcement, Line, Report, dropped, lines, refusal
-from guided.grammar.json_schema.layout import Layout, Order, Spelling
+from guided.grammar.json_schema.layout import Order, Spelling
 from guided.grammar.json_schema.lowering.lower import Lowering
 from guided.grammar.json_schema.lowering.untracked import untrack_lowering, untrack_shapes
 from guided.grammar.json_schema.reading.document import Document, Objects, Schema
 from guided.grammar.json_schema.reading.source import is_schema, read
 from guided.grammar.json_schema.recent import Recent
-from guided.grammar.json_schema.satisfiability.distinct import drop_unfillable
-from guided.grammar.json_schema.satisfiability.graph import Graph
-from guided.grammar.regular.expr import alternation, byte_set, concat, literal, optional, repeat
+from guided.grammar.json_schema.schema_graph import graph_of
+from guided.grammar.json_schema.white_space import layout_of
 
 __all__ = ["Enforcement", "Formats", "JsonSchemaGrammar", "Line", "json_schema", "schema_report"]
-
-_SPACE = repeat(byte_set(1 << 0x20 | 1 << 0x09 | 1 << 0x0A | 1 << 0x0D))
-_ANY_SPACE = Terminal(_SPACE, "white space")
-
-MOST_INDENTED = 64
-"""Characters of indentation behind a line break in plain spelling: 16 levels of four spaces, or 32 of two."""
-
-_LINE_BREAK = concat(optional(literal(b"\r")), literal(b"\n"))
-_INDENTATION = repeat(byte_set(1 << 0x20 | 1 << 0x09), 0, MOST_INDENTED)
-_PLAIN_SPACE = Terminal(
-    optional(alternation((literal(b" "), concat(_LINE_BREAK, _INDENTATION)))), "a space or a line break"
-)
-_ONE_SPACE = Terminal(optional(literal(b" ")), "a space")
 
 REMEMBERED = 128
 """Grammars kept for schemas that come again, while their texts together are no longer than `REMEMBERED_TEXT`."""
@@ -211,19 +197,9 @@ def _made(
     registry: Any,
     formats: Formats,
 ) -> JsonSchemaGrammar:
-    layout = Layout(order, spelling, *_space(whitespace, spelling))
+    layout = layout_of(order, spelling, whitespace)
     try:
-        document = Document(source, registry, text, objects)
-        overlapping: frozenset[Branches] = frozenset()
-        while True:
-            normaliser = Normaliser(document, formats, overlapping)
-            graph = Graph(normaliser, normaliser.need(document.root), order is Order.SCHEMA)
-            if not graph.overlapping:
-                break
-            overlapping = overlapping.union(graph.overlapping)
-        if graph.compares:
-            drop_unfillable(graph)
-        graph.check()
+        document, graph = graph_of(source, text, objects, order, registry, formats)
         lowering = Lowering(graph, layout, frozenset(document.fractional))
         rules = lowering.run()
         untrack_shapes(graph.shapes)
@@ -246,17 +222,3 @@ def _made(
         notes=(*document.notes, *dropped(document, formats, text), *lowering.notes),
         prepared=lowering.prepared(),
     )
-
-
-def _space(pattern: str | None, spelling: Spelling) -> tuple[Terminal | None, Terminal | None]:
-    """White space between tokens, and before colons."""
-    if pattern is None and spelling is Spelling.PLAIN:
-        return _PLAIN_SPACE, _ONE_SPACE
-    if pattern is None or pattern == "any":
-        return _ANY_SPACE, _ANY_SPACE
-    if pattern == "compact":
-        return None, None
-    from guided.grammar.json_schema.keywords.patterns import white_space
-
-    space = Terminal(white_space(pattern, _SPACE), "white space")
-    return space, space

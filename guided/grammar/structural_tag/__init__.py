@@ -3,7 +3,7 @@
 It is read as XGrammar 0.2.8 documents it (``python/xgrammar/structural_tag.py``, ``docs/structural_tag``), so servers
 that take it from their users may pass it on.  Where the two differ is in docs/STRUCTURAL_TAGS.md.
 
-`formats` turns each type of format into rules, `tagged` those with free text and tags, `special` finds special tokens,
+`formats` turns each type of format into rules, `json_formats` schemas into grammars; `special` finds special tokens,
 `fields` reads JSON objects.
 """
 
@@ -16,7 +16,8 @@ from typing import Any
 from guided.errors import GrammarError
 from guided.grammar.ir import Grammar
 from guided.grammar.structural_tag.fields import Fields
-from guided.grammar.structural_tag.formats import Reader, Writing
+from guided.grammar.structural_tag.formats import Reader
+from guided.grammar.structural_tag.json_formats import Writing
 
 __all__ = ["structural_tag"]
 

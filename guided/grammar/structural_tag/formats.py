@@ -14,32 +14,23 @@ from guided.errors import GrammarError, LimitError, UnsupportedError
 from guided.grammar.embed import Assembly
 from guided.grammar.gbnf import gbnf
 from guided.grammar.ir import Body, Choice, Grammar, Repetition, Terminal
-from guided.grammar.json_schema import closed_json_schema, json_schema
 from guided.grammar.regex import regex
 from guided.grammar.regular.lengths import with_length
 from guided.grammar.regular.texts import CHARACTER
 from guided.grammar.structural_tag.fields import Fields, below, checked_text, placed
+from guided.grammar.structural_tag.json_formats import JsonFormats, Writing
 from guided.grammar.structural_tag.special import SpecialTokens
 from guided.grammar.tags.delimiters import Piece, parts_of, sequence
 from guided.grammar.tags.free_text import TEXT, innermost, text_without
 from guided.grammar.tags.text_with_tags import TextWithTags, choice
 
-__all__ = ["Reader", "Writing"]
+__all__ = ["Reader"]
 
 MAX_DEPTH = 100
 """Formats inside one another, as in XGrammar."""
 
 _Ends = tuple[str, ...]
 _NOTHING = sequence(())
-
-
-@dataclass(frozen=True)
-class Writing:
-    """How JSON is written, and which objects are closed: the options of `guided.json_schema`."""
-
-    strict: bool | None
-    spelling: str
-    whitespace: str | None
 
 
 @dataclass(frozen=True)
@@ -61,6 +52,7 @@ class Reader:
         self._ids = special_tokens
         self._special = SpecialTokens(special_tokens)
         self._writing = writing
+        self._json = JsonFormats(writing, special_tokens or ())
         self._notes: dict[str, None] = {}
         self._depth = 0
         self._types: dict[str, Callable[[Fields, _Ends], Body]] = {
@@ -102,7 +94,9 @@ class Reader:
             item.only(("begin", "schema", "end"))
             schema = item.given("schema")
             begin, end = item.text("begin", empty=False), item.text("end")
-            content = self._schema(schema, item.at("schema"))
+            content = self._assembly.embed(
+                self._json.schema(schema, item.at("schema"), whitespace=self._writing.whitespace)
+            )
             rest = sequence([content, *self._pieces(end)])
             return _Tag(self._special.pieces(begin), begin, rest, pointer)
 
@@ -156,40 +150,7 @@ class Reader:
         return most == 0
 
     def _json_schema(self, fields: Fields, ends: _Ends) -> Body:
-        fields.only(("type", "json_schema", "style", "any_order", "max_whitespace_cnt", "excludes"))
-        style = fields.text("style") if "style" in fields else "json"
-        if fields.given("type") == "qwen_xml_parameter":
-            style = "qwen_xml"
-        if style != "json":
-            raise UnsupportedError(f"there is no style {style!r}", where=fields.at("style"), remedy='Use "json".')
-        if fields.words("excludes"):
-            raise UnsupportedError(
-                "texts that no string may hold", where=fields.at("excludes"), remedy='Write a "pattern" in the schema.'
-            )
-        schema = fields.given("json_schema")
-        if not isinstance(schema, (bool, dict)):
-            raise GrammarError(
-                f"{schema!r:.60} is no schema", where=fields.at("json_schema"), remedy="Write an object."
-            )
-        most = fields.count("max_whitespace_cnt")
-        whitespace = self._writing.whitespace
-        if most is not None:
-            whitespace = f"[ \\t\\n\\r]{{0,{most}}}" if most else "compact"
-        return self._schema(
-            schema, fields.at("json_schema"), "any" if fields.flag("any_order") else "schema", whitespace
-        )
-
-    def _schema(self, schema: Any, pointer: str, order: str = "schema", whitespace: str | None = None) -> Body:
-        writing = self._writing
-        options: dict[str, Any] = {
-            "order": order,
-            "spelling": writing.spelling,
-            "whitespace": whitespace or writing.whitespace,
-        }
-        with placed(pointer):
-            if writing.strict is None:
-                return self._assembly.embed(closed_json_schema(schema, **options))
-            return self._assembly.embed(json_schema(schema, strict=writing.strict, **options))
+        return self._assembly.embed(self._json.read(fields))
 
     def _regex(self, fields: Fields, ends: _Ends) -> Body:
         fields.only(("type", "pattern"))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from guided.errors import GrammarError, UnsupportedError
 from guided.grammar.ir import Grammar
-from guided.grammar.special import special_token
+from guided.grammar.special import SpecialNames, special_token
 from guided.grammar.structural_tag.fields import MOST, checked_text
 from guided.grammar.tags.delimiters import Piece
 
@@ -24,20 +23,11 @@ class SpecialTokens:
         self._ids = ids
         self._made: dict[str, Grammar] = {}
         self._names = {} if ids is None else {number: name for name, number in ids.items()}
-        # Of names that begin alike the longest is read.
-        longest_first = sorted((name for name in ids or () if name), key=lambda name: (-len(name), name))
-        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+        self._cut = SpecialNames(ids or ()).cut
 
     def pieces(self, text: str) -> tuple[Piece, ...]:
         """A text as the tokenizer writes it: special tokens where their names are."""
-        if self._pattern is None:
-            return (text,) if text else ()
-        pieces: list[Piece] = []
-        at = 0
-        for match in self._pattern.finditer(text):
-            pieces += [text[at : match.start()], self.token(match[0], "")]
-            at = match.end()
-        return tuple(piece for piece in (*pieces, text[at:]) if piece != "")
+        return tuple(self.token(piece, "") if special else piece for piece, special in self._cut(text))
 
     def name(self, value: Any, pointer: str) -> str:
         """The special token of a name or an id.

@@ -20,7 +20,7 @@ from guided.grammar.ir import Sequence as Parts
 from guided.grammar.json_schema import closed_json_schema, json_schema
 from guided.grammar.json_schema.reading.source import read
 from guided.grammar.regular.expr import literal
-from guided.grammar.special import special_token
+from guided.grammar.special import SpecialNames, special_token
 from guided.grammar.tags.delimiters import Piece
 from guided.grammar.tags.free_text import text_up_to, text_without
 from guided.grammar.tags.structural import Tag, tags
@@ -167,18 +167,11 @@ class _Calls:
     def __init__(self, call: CallFormat, special: Sequence[str], arguments: Mapping[str, Grammar]) -> None:
         self.call = call
         self.arguments = arguments
-        self._special = re.compile("|".join(map(re.escape, special))) if special else None
+        self._cut = SpecialNames(special).cut
 
     def _pieces(self, text: str) -> list[Piece]:
         """A delimiter's text and special tokens."""
-        if self._special is None:
-            return [text]
-        pieces: list[Piece] = []
-        at = 0
-        for match in self._special.finditer(text):
-            pieces += [text[at : match.start()], special_token(match[0])]
-            at = match.end()
-        return [*pieces, text[at:]]
+        return [special_token(piece) if special else piece for piece, special in self._cut(text)]
 
     def _each(self) -> list[Tag]:
         call = self.call
