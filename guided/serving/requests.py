@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from guided.errors import GrammarError, UnsupportedError
+from guided.errors import GrammarError
 from guided.grammar.choice import choice
 from guided.grammar.gbnf import gbnf
 from guided.grammar.ir import Grammar
 from guided.grammar.json_schema import closed_json_schema, json_schema
 from guided.grammar.lark import lark
 from guided.grammar.regex import regex
+from guided.grammar.structural_tag import structural_tag
 from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["Request", "RequestKind"]
@@ -51,7 +52,7 @@ class Request:
     kind: RequestKind
     text: str
     whitespace: str | None = None
-    """Of JSON texts, as `guided.json_schema` takes it."""
+    """Of JSON, as `guided.json_schema` takes it."""
     strict: bool | None = None
     """Of JSON Schemas, as `guided.json_schema` takes it."""
     closed: bool = False
@@ -75,7 +76,8 @@ class Request:
             return choice(_texts(self.text))
         if self.kind is RequestKind.GRAMMAR:
             return _written(self.text, vocabulary)
-        raise UnsupportedError("structural tags are not read yet", remedy="Ask for a grammar instead.")
+        special = vocabulary.special_tokens if vocabulary is not None else None
+        return structural_tag(self.text, special_tokens=special, strict=self.strict, whitespace=self.whitespace)
 
 
 def _texts(text: str) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any
 from guided.errors import GrammarError
 from guided.serving.requests import Request, RequestKind
 
-__all__ = ["asked", "asked_by_name", "field_of"]
+__all__ = ["WHOLE", "asked", "asked_by_name", "field_of", "most_tokens"]
 
 _FIELDS = {
     RequestKind.JSON_SCHEMA: "json",
@@ -25,6 +25,11 @@ _FIELDS = {
 
 _KINDS = {kind.name: kind for kind in RequestKind} | {"JSON": RequestKind.JSON_SCHEMA}
 """By the names of vLLM's ``StructuredOutputOptions``."""
+
+_WITH_JSON = (RequestKind.JSON_SCHEMA, RequestKind.JSON_OBJECT, RequestKind.STRUCTURAL_TAG)
+
+WHOLE = "guided_whole"
+"""The key of ``SamplingParams.extra_args`` (``vllm_xargs`` of servers) that asks for a whole text in `max_tokens`."""
 
 
 def asked(params: Any, config: Any = None) -> Request:
@@ -47,8 +52,9 @@ def asked(params: Any, config: Any = None) -> Request:
     compact = params.disable_any_whitespace or getattr(config, "disable_any_whitespace", False)
     closed = params.disable_additional_properties or getattr(config, "disable_additional_properties", False)
     space = params.whitespace_pattern if params.whitespace_pattern is not None else "compact" if compact else None
-    of_json = kind in (RequestKind.JSON_SCHEMA, RequestKind.JSON_OBJECT)
-    return Request(kind, text, whitespace=space if of_json else None, closed=closed and kind is RequestKind.JSON_SCHEMA)
+    return Request(
+        kind, text, whitespace=space if kind in _WITH_JSON else None, closed=closed and kind is RequestKind.JSON_SCHEMA
+    )
 
 
 def asked_by_name(name: str, text: str, config: Any = None) -> Request:
@@ -56,11 +62,10 @@ def asked_by_name(name: str, text: str, config: Any = None) -> Request:
     kind = _KINDS[name]
     compact = getattr(config, "disable_any_whitespace", False)
     closed = getattr(config, "disable_additional_properties", False)
-    of_json = kind in (RequestKind.JSON_SCHEMA, RequestKind.JSON_OBJECT)
     return Request(
         kind,
         text,
-        whitespace="compact" if of_json and compact else None,
+        whitespace="compact" if compact and kind in _WITH_JSON else None,
         closed=closed and kind is RequestKind.JSON_SCHEMA,
     )
 
@@ -68,3 +73,11 @@ def asked_by_name(name: str, text: str, config: Any = None) -> Request:
 def field_of(kind: RequestKind) -> str:
     """The field of vLLM's ``structured_outputs`` for a kind, as an error names it."""
     return f"structured_outputs.{_FIELDS[kind]}"
+
+
+def most_tokens(sampling_params: Any) -> int | None:
+    """The tokens within which the text must be whole, its end included; None where that is not asked for."""
+    if not (sampling_params.extra_args or {}).get(WHOLE):
+        return None
+    most: int | None = sampling_params.max_tokens
+    return most

@@ -21,7 +21,7 @@ from guided.errors import GuidedError
 from guided.serving.matcher import Matcher, fill_rows
 from guided.serving.requests import Request
 from guided.serving.vllm import metrics
-from guided.serving.vllm.asked import asked, asked_by_name
+from guided.serving.vllm.asked import asked, asked_by_name, most_tokens
 from guided.serving.vllm.compilation import compiler_for
 from guided.tokenset import n_words
 
@@ -137,10 +137,13 @@ class GuidedBackend(StructuredOutputBackend):
 
         Raises `GuidedError`: the request then fails in the engine.  `validation` refuses the same before that.
         """
-        return self._grammar(asked(sampling_params.structured_outputs, self.config), sampling_params.all_stop_token_ids)
+        request = asked(sampling_params.structured_outputs, self.config)
+        return self._grammar(request, sampling_params.all_stop_token_ids, most_tokens(sampling_params))
 
-    def _grammar(self, request: Request, stop_token_ids: Iterable[int] | None) -> GuidedGrammar:
-        return GuidedGrammar(Matcher(self.compiler.constraint(request, stop_token_ids)))
+    def _grammar(
+        self, request: Request, stop_token_ids: Iterable[int] | None, most: int | None = None
+    ) -> GuidedGrammar:
+        return GuidedGrammar(Matcher(self.compiler.constraint(request, stop_token_ids), most))
 
     def allocate_token_bitmask(self, max_num_seqs: int) -> torch.Tensor:
         """The masks of a step, ``int32[max_num_seqs, words]``, all ones; the view onto it is made here, once."""

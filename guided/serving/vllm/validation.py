@@ -13,8 +13,10 @@ from typing import Any
 
 from vllm.exceptions import VLLMValidationError
 
-from guided.errors import GuidedError, VocabularyError
-from guided.serving.vllm.asked import asked, field_of
+from guided.constraint.protocol import Constrains
+from guided.errors import GuidedError, LimitError, UnsupportedError, VocabularyError
+from guided.serving.matcher import Matcher
+from guided.serving.vllm.asked import WHOLE, asked, field_of, most_tokens
 from guided.serving.vllm.compilation import Compiler, compiler_for
 from guided.serving.vllm.configuration import NAME
 
@@ -62,11 +64,25 @@ def validate(sampling_params: Any, model_config: Any, config: Any, tokenizer: An
     try:
         request = asked(params, config)
         field = field_of(request.kind)
-        compiler.constraint(request, _ends(compiler, sampling_params))
+        constraint = compiler.constraint(request, _ends(compiler, sampling_params))
+        if most_tokens(sampling_params) is not None:
+            field = f"extra_args.{WHOLE}"
+            _check_budget(constraint, most_tokens(sampling_params), config)
     except GuidedError as error:
         raise VLLMValidationError(f"guided: {error}", parameter=field) from error
     params._backend = NAME
     params._backend_was_auto = auto
+
+
+def _check_budget(constraint: Constrains, most: int | None, config: Any) -> None:
+    if config.reasoning_parser and not config.enable_in_reasoning:
+        raise UnsupportedError(
+            "how many tokens are left when reasoning ends is not known before", remedy=f"Ask without {WHOLE!r}."
+        )
+    try:
+        Matcher(constraint, most)
+    except LimitError as error:
+        raise LimitError(error.what, where=error.where, remedy="Raise max_tokens.") from None
 
 
 def _ends(compiler: Compiler, sampling_params: Any) -> set[int] | None:

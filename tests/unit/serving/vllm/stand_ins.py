@@ -47,6 +47,8 @@ class SamplingParams:
     structured_outputs: Any = None
     all_stop_token_ids: set[int] = field(default_factory=set)
     calls: list[str] = field(default_factory=list)
+    extra_args: dict[str, Any] | None = None
+    max_tokens: int | None = 16
 
     def _validate_structured_outputs(self, model_config: Any, structured_outputs_config: Any, tokenizer: Any) -> None:
         self.calls.append("vLLM's own")
@@ -90,6 +92,8 @@ def config_class() -> Any:
         backend: Literal["auto", "xgrammar", "guidance"] = "auto"
         disable_any_whitespace: bool = False
         disable_additional_properties: bool = False
+        reasoning_parser: str = ""
+        enable_in_reasoning: bool = False
 
         @model_validator(mode="after")
         def _validate_structured_output_config(self) -> Any:

@@ -9,7 +9,14 @@ import torch
 
 import guided
 from guided.serving import Matcher
-from tests.unit.serving.vllm.stand_ins import SIZE, TOKENIZER, StructuredOutputsParams, config_class, put_in
+from tests.unit.serving.vllm.stand_ins import (
+    SIZE,
+    TOKENIZER,
+    SamplingParams,
+    StructuredOutputsParams,
+    config_class,
+    put_in,
+)
 
 END = TOKENIZER.eos_token_id
 
@@ -128,11 +135,26 @@ def test_a_limit_fails_one_request(backend):
 
 
 def test_a_request_keeps_its_own_choices(backend):
-    params = SimpleNamespace(
-        all_stop_token_ids={END}, structured_outputs=StructuredOutputsParams(json={"enum": [[1, 2]]})
-    )
+    params = SamplingParams(StructuredOutputsParams(json={"enum": [[1, 2]]}), {END})
     for compact, text in ((False, "[1, 2]"), (True, "[1,2]")):
         params.structured_outputs.disable_any_whitespace = compact
         constraint = backend.compile_request(params).matcher.constraint
         assert constraint.is_accepting(constraint.advance_bytes(constraint.start, text.encode()))
     assert not constraint.advance_bytes(constraint.start, b"[1, 2]")
+
+
+def test_a_text_can_be_made_whole_in_its_tokens(backend):
+    params = SamplingParams(
+        StructuredOutputsParams(regex="[0-9]*!"), {END}, extra_args={"guided_whole": True}, max_tokens=3
+    )
+    grammar = backend.compile_request(params)
+    masks = backend.allocate_token_bitmask(1)
+    texts = []
+    for _ in range(3):
+        backend.fill_step([grammar], masks)
+        allowed = [t for t in range(SIZE) if masks[0].numpy().view(np.uint32)[t >> 5] >> (t & 31) & 1]
+        texts.append({TOKENIZER.decode([t]) for t in allowed})
+        grammar.accept_tokens("r", allowed[-1:])
+    assert "7" in texts[0] and "7" not in texts[1] and texts[2] == {"</s>"} and grammar.is_terminated()
+    params.extra_args = {"guided_whole": 0}
+    assert backend.compile_request(params).matcher.most_tokens is None

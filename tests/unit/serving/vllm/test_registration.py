@@ -110,6 +110,19 @@ def test_ids_that_end_a_text_are_checked_too(vllm):
         verify(vllm, params)
 
 
+def test_whole_texts_need_tokens_that_are_known(vllm):
+    params = asking(vllm, regex="[0-9]*!{4}")
+    params.extra_args = {"guided_whole": True}
+    verify(vllm, params)
+    with pytest.raises(stand_ins.VLLMValidationError, match="when reasoning ends") as caught:
+        verify(vllm, params, reasoning_parser="deepseek_r1")
+    assert caught.value.parameter == "extra_args.guided_whole"
+    verify(vllm, params, reasoning_parser="deepseek_r1", enable_in_reasoning=True)
+    params.max_tokens = 2
+    with pytest.raises(stand_ins.VLLMValidationError, match=r"2 tokens are left.* Raise max_tokens\."):
+        verify(vllm, params)
+
+
 def engine(vllm, drafts=0):
     config = SimpleNamespace(
         model_config=MODEL,
