@@ -4,6 +4,7 @@
 #   make demo         extract a record and answer a question with the embedded model
 #   make test         lint, types, tests (minutes)       make test-slow   also the long ones
 #   make test-low     the suite at the low end: Python 3.10 and the oldest releases that pyproject.toml allows
+#   make test-serving the plug-in of vLLM in vLLM itself, in an environment of its own (4 GB)
 #   make lint         ruff and mypy only                 make bench       the benchmarks, beside peers (needs DATA)
 #   make clean        remove .venv and caches
 #
@@ -19,7 +20,7 @@ EXTRAS := sql,postgresql,mysql,duckdb,arrow,bench,eval,ray,monitor,kg,chem,test,
 export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: install demo test test-slow test-low lint bench clean
+.PHONY: install demo test test-slow test-low test-serving lint bench clean
 .DEFAULT_GOAL := install
 
 install: $(STAMP)
@@ -64,6 +65,18 @@ $(LOW)/.installed: pyproject.toml
 	$(LOW)/bin/python -m pip install --constraint $(LOW)/lowest.txt --editable '.[sql,test]'
 	@touch $@
 
+# vLLM pins its own torch, and its tests of media, which are not used, bring builds that do not fit it.
+SERVING := .venv-serving
+test-serving: $(SERVING)/.installed
+	@$(SERVING)/bin/python -m pytest tests/serving/vllm
+
+$(SERVING)/.installed: pyproject.toml tests/serving/requirements.txt
+	$(PYTHON) -m venv $(SERVING)
+	$(SERVING)/bin/python -m pip install --requirement tests/serving/requirements.txt
+	$(SERVING)/bin/python -m pip uninstall --yes torchvision torchaudio torchcodec
+	$(SERVING)/bin/python -m pip install --editable .
+	@touch $@
+
 # DATA holds maskbench-dev.jsonl.gz and tokenizers/llama3; BENCH are more options, such as BENCH="--only batch".
 DATA ?= $(or $(GUIDED_DATA),../shared/data)
 BENCH ?= --quick
@@ -71,5 +84,5 @@ bench: $(STAMP)
 	GUIDED_DATA=$(DATA) $(BIN)/python benchmarks/run.py $(BENCH)
 
 clean:
-	rm -rf $(VENV) $(LOW) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(LOW) $(SERVING) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find guided tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

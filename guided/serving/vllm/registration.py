@@ -1,12 +1,13 @@
 """Where the backend is put into vLLM, which has no registry of backends: the places that choose one by its name.
 
-Four methods are wrapped, by the names and arguments they have in 0.32 and 0.33; each does what it did wherever the
-backend is not ours:
+These are wrapped, by the names and arguments they have in 0.32 and 0.33; each does what it did wherever the backend is
+not ours:
 
 * ``SamplingParams._validate_structured_outputs`` refuses requests in the front end;
 * ``StructuredOutputManager.grammar_init`` and ``_create_grammar`` make the backend and compile in its thread pool;
 * ``StructuredOutputManager.grammar_bitmask`` fills the masks of a step by one call, where there are no drafts;
-* ``BeamSearchOfflineMixin._init_beam_search_structured_output`` makes a backend for beams.
+* ``BeamSearchOfflineMixin._init_beam_search_structured_output`` makes a backend for beams;
+* ``validate_structural_tag_payload`` of the server asks XGrammar about structural tags, whatever the backend.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import multiprocessing
 from functools import wraps
 from typing import Any
 
+from guided.errors import GuidedError
+from guided.serving.requests import Request, RequestKind
 from guided.serving.vllm.configuration import NAME, widen_backends
 
 __all__ = ["install"]
@@ -31,16 +34,18 @@ def install() -> None:
 
     All that is wrapped is looked up first, so that nothing is half installed where something is missing.
     """
+    from vllm.entrypoints.generate.base import protocol
     from vllm.entrypoints.generate.beam_search.offline import BeamSearchOfflineMixin
     from vllm.sampling_params import SamplingParams
     from vllm.v1.structured_output import StructuredOutputManager
 
-    wrapped = [
+    wrapped: list[tuple[Any, str, Any]] = [
         (SamplingParams, "_validate_structured_outputs", _validating),
         (StructuredOutputManager, "grammar_init", _initialising),
         (StructuredOutputManager, "_create_grammar", _creating),
         (StructuredOutputManager, "grammar_bitmask", _masking),
         (BeamSearchOfflineMixin, "_init_beam_search_structured_output", _searching),
+        (protocol, "validate_structural_tag_payload", _reading),
     ]
     methods = [getattr(owner, name) for owner, name, _ in wrapped]
     if any(hasattr(method, "of_guided") for method in methods):
@@ -129,3 +134,20 @@ def _searching(method: Any) -> Any:
         return backend, get_structured_output_key(structured_outputs), backend.allocate_token_bitmask(1)
 
     return searched
+
+
+def _reading(method: Any) -> Any:
+    """A tag that XGrammar cannot read may be one of ours; the engine, which knows its backend, checks it again."""
+
+    def read(payload: Any, *, parameter: str) -> None:
+        from vllm.exceptions import VLLMValidationError
+
+        try:
+            method(payload, parameter=parameter)
+        except VLLMValidationError as error:
+            try:
+                Request(RequestKind.STRUCTURAL_TAG, payload).grammar()
+            except GuidedError as ours:
+                raise VLLMValidationError(f"guided: {ours}", parameter=parameter) from error
+
+    return read

@@ -84,6 +84,12 @@ class BeamSearchOfflineMixin:
         return "vLLM's own"
 
 
+def validate_structural_tag_payload(payload: Any, *, parameter: str) -> None:
+    """The check of vLLM's server, which is XGrammar's: here of one that knows no look-around."""
+    if "(?" in payload or "const_string" not in payload:
+        raise VLLMValidationError(f"Invalid {parameter} structural_tag specification.", parameter=parameter)
+
+
 def config_class() -> Any:
     """A new ``StructuredOutputsConfig``: the real one is changed once and for all, and a test needs its own."""
 
@@ -138,6 +144,8 @@ def put_in(monkeypatch: pytest.MonkeyPatch, version: str = "0.32.0") -> SimpleNa
         "vllm.v1.structured_output.request": {"get_structured_output_key": lambda params: ("the key", params)},
         "vllm.entrypoints": {},
         "vllm.entrypoints.generate": {},
+        "vllm.entrypoints.generate.base": {},
+        "vllm.entrypoints.generate.base.protocol": {"validate_structural_tag_payload": validate_structural_tag_payload},
         "vllm.entrypoints.generate.beam_search": {},
         "vllm.entrypoints.generate.beam_search.offline": {"BeamSearchOfflineMixin": Beams},
     }  # fmt: skip
@@ -152,4 +160,10 @@ def put_in(monkeypatch: pytest.MonkeyPatch, version: str = "0.32.0") -> SimpleNa
     for name in ("backend", "validation"):
         monkeypatch.delitem(sys.modules, f"guided.serving.vllm.{name}", raising=False)
         monkeypatch.delattr(sys.modules["guided.serving.vllm"], name, raising=False)
-    return SimpleNamespace(SamplingParams=Params, Manager=Manager, Beams=Beams, Config=config)
+    return SimpleNamespace(
+        SamplingParams=Params,
+        Manager=Manager,
+        Beams=Beams,
+        Config=config,
+        protocol=sys.modules["vllm.entrypoints.generate.base.protocol"],
+    )

@@ -1,5 +1,6 @@
 """Where vLLM is wrapped: ours where the engine says so, and vLLM's own everywhere else."""
 
+import json
 import sys
 from types import SimpleNamespace
 
@@ -187,6 +188,17 @@ def test_beams(vllm):
         beams._init_beam_search_structured_output(StructuredOutputsParams(regex="("), TOKENIZER)
     beams.llm_engine.vllm_config.structured_outputs_config.backend = "xgrammar"
     assert beams._init_beam_search_structured_output(StructuredOutputsParams(regex="a"), TOKENIZER) == "vLLM's own"
+
+
+def test_tags_that_only_we_can_read(vllm):
+    def check(form):
+        vllm.protocol.validate_structural_tag_payload(json.dumps({"format": form}), parameter="response_format")
+
+    check({"type": "const_string", "value": "a"})
+    check({"type": "regex", "pattern": "(?=a)[ab]"})
+    with pytest.raises(stand_ins.VLLMValidationError, match=r"guided: .*#/format/pattern") as caught:
+        check({"type": "regex", "pattern": "(a"})
+    assert caught.value.parameter == "response_format"
 
 
 def test_our_package_is_imported_without_vllm():
