@@ -124,10 +124,20 @@ def json_schema(
 def closed_json_schema(schema: Schema | str, **options: Any) -> JsonSchemaGrammar:
     """As `json_schema`, where objects that declare members hold no others unless they say so: as types are read."""
     options.pop("strict", None)
+    return _with_defaults(schema, Objects.CLOSED, options)
+
+
+def json_part(schema: Schema | str, *, strict: bool | None = None, **options: Any) -> JsonSchemaGrammar:
+    """As `json_schema` for a part of a text, without white space around the value; ``strict=None`` closes objects."""
+    objects = Objects.CLOSED if strict is None else Objects.STRICT if strict else Objects.OPEN
+    return _with_defaults(schema, objects, {**options, "alone": False})
+
+
+def _with_defaults(schema: Schema | str, objects: Objects, options: dict[str, Any]) -> JsonSchemaGrammar:
     defaults = {"order": "schema", "spelling": "plain", "whitespace": None, "registry": None, "formats": "default"}
     held = hold()
     try:
-        return _found(schema, Objects.CLOSED, **{**defaults, **options})
+        return _found(schema, objects, **{**defaults, **options})
     finally:
         if held:
             release()
@@ -141,6 +151,7 @@ def _found(
     whitespace: str | None,
     registry: Any,
     formats: str | Formats,
+    alone: bool = True,
 ) -> JsonSchemaGrammar:
     try:
         member_order = Order(order)
@@ -162,14 +173,14 @@ def _found(
     # Of values that no collector need look into.
     key = (
         text, source is None, objects.value, member_order.value, spelled.value, whitespace, asserted.value,
-        id(registry),
+        id(registry), alone,
     )  # fmt: skip
     made = _recent.find(key)
     if made is None:
         if source is None:
             source = read(schema)
             text = _written(source)
-        made = _made(source, text, objects, member_order, spelled, whitespace, registry, asserted)
+        made = _made(source, text, objects, member_order, spelled, whitespace, registry, asserted, alone)
         _recent.keep(key, made, len(text))
     return made
 
@@ -196,8 +207,9 @@ def _made(
     whitespace: str | None,
     registry: Any,
     formats: Formats,
+    alone: bool,
 ) -> JsonSchemaGrammar:
-    layout = layout_of(order, spelling, whitespace)
+    layout = layout_of(order, spelling, whitespace, alone=alone)
     try:
         document, graph = graph_of(source, text, objects, order, registry, formats)
         lowering = Lowering(graph, layout, frozenset(document.fractional))
@@ -208,16 +220,19 @@ def _made(
         raise refusals.NESTING.at("#") from None
     key = None
     if registry is None:
-        said = f"{objects.value}\0{order.value}\0{spelling.value}\0{whitespace}\0{formats.value}"
+        said = (
+            f"{objects.value}\0{order.value}\0{spelling.value}\0{whitespace}\0{formats.value}{'' if alone else chr(0)}"
+        )
         key = hashlib.sha256(f"json_schema\0{said}\0{text}".encode()).hexdigest()
+    closed = objects is Objects.CLOSED
     keywords = {
-        "order": order.value, "spelling": spelling.value, "strict": objects is Objects.STRICT,
+        "order": order.value, "spelling": spelling.value, "strict": None if closed else objects is Objects.STRICT,
         "whitespace": whitespace, "registry": registry, "formats": formats.value,
     }  # fmt: skip
     return JsonSchemaGrammar(
         rules,
         0,
-        rebuild=(closed_json_schema if objects is Objects.CLOSED else json_schema, (text,), keywords),
+        rebuild=(json_part if not alone else closed_json_schema if closed else json_schema, (text,), keywords),
         key=key,
         notes=(*document.notes, *dropped(document, formats, text), *lowering.notes),
         prepared=lowering.prepared(),

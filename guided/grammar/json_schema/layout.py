@@ -36,6 +36,13 @@ class Layout:
     """White space between tokens; None: none."""
     before_colon: Terminal | None
     """The same between a name and its colon."""
+    alone: bool = True
+    """Is the text alone, so that white space may stand around it, too?"""
+
+    @property
+    def outer(self) -> tuple[Terminal, ...]:
+        """White space around the text."""
+        return () if self.space is None or not self.alone else (self.space,)
 
 
 class Rank(IntEnum):

@@ -22,9 +22,9 @@ _PLAIN_SPACE = Terminal(
 _ONE_SPACE = Terminal(optional(literal(b" ")), "a space")
 
 
-def layout_of(order: Order, spelling: Spelling, whitespace: str | None) -> Layout:
-    """The layout that options of `guided.json_schema` ask for."""
-    return Layout(order, spelling, *_space(whitespace, spelling))
+def layout_of(order: Order, spelling: Spelling, whitespace: str | None, *, alone: bool = True) -> Layout:
+    """The layout that options of `guided.json_schema` ask for; ``alone``: white space may stand around the text."""
+    return Layout(order, spelling, *_space(whitespace, spelling), alone)
 
 
 def _space(pattern: str | None, spelling: Spelling) -> tuple[Terminal | None, Terminal | None]:

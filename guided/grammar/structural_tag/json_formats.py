@@ -9,7 +9,7 @@ from typing import Any
 
 from guided.errors import GrammarError, UnsupportedError
 from guided.grammar.ir import Grammar
-from guided.grammar.json_schema import closed_json_schema, json_schema
+from guided.grammar.json_schema import json_part
 from guided.grammar.structural_tag.fields import Fields, placed
 from guided.grammar.xml_arguments import ArgumentStyle, xml_arguments
 
@@ -62,11 +62,10 @@ class JsonFormats:
     def schema(self, schema: Any, pointer: str, order: str = "schema", whitespace: str | None = None) -> Grammar:
         """The grammar of a schema's JSON."""
         writing = self._writing
-        options: dict[str, Any] = {"order": order, "spelling": writing.spelling, "whitespace": whitespace}
         with placed(pointer):
-            if writing.strict is None:
-                return closed_json_schema(schema, **options)
-            return json_schema(schema, strict=writing.strict, **options)
+            return json_part(
+                schema, strict=writing.strict, order=order, spelling=writing.spelling, whitespace=whitespace
+            )
 
     def _arguments(
         self, schema: Any, pointer: str, style: ArgumentStyle, order: str, whitespace: str | None

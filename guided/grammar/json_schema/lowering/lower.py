@@ -117,7 +117,7 @@ class Lowering:
         self._comma = punctuation(",", EPSILON, space)
         self._open_array, self._close_array = punctuation("[", EPSILON, space), punctuation("]", EPSILON, EPSILON)
         self._open_object, self._close_object = punctuation("{", EPSILON, space), punctuation("}", EPSILON, EPSILON)
-        self._rule("JSON text", Rank.START, lambda: sequence(*self._space, self.value(graph.root), *self._space))
+        self._rule("JSON text", Rank.START, lambda: sequence(*layout.outer, self.value(graph.root), *layout.outer))
         self._common = any_value(layout) if TRUE in graph.shapes and not graph.compares else None
         if self._common is not None:
             self.rules += self._common.rules

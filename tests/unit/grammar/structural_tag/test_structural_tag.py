@@ -13,6 +13,7 @@ import pytest
 
 import guided
 from guided.errors import GrammarError, GuidedError, LimitError, UnsatisfiableError, UnsupportedError
+from guided.grammar.json_schema import closed_json_schema, json_part
 from guided.testing import check_constraint
 from tests import vocabularies
 
@@ -177,6 +178,18 @@ class TestJson:
         assert accepts(two, '{\n "a":1}')
         assert not accepts(two, '{\n  "a":1}')
         assert not accepts(compiled(schema(OBJECT, max_whitespace_cnt=0)), '{"a": 1}')
+
+    def test_none_around_a_value(self) -> None:
+        tight = compiled(tag("(", schema(OBJECT), ")"), whitespace="any")
+        assert accepts(tight, '({ "a" : 1 })')
+        assert not accepts(tight, '( {"a": 1})')
+        assert not accepts(tight, '({"a": 1}\n)')
+
+    def test_a_schema_alone_is_another_grammar(self) -> None:
+        part, alone = json_part(OBJECT), closed_json_schema(OBJECT)
+        assert part.key != alone.key
+        assert pickle.loads(pickle.dumps(part)).key == part.key
+        assert pickle.loads(pickle.dumps(json_part(OBJECT, strict=True))).key == json_part(OBJECT, strict=True).key
 
 
 def nested(levels: int) -> Format:
