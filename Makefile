@@ -5,6 +5,7 @@
 #   make test         lint, types, tests (minutes)       make test-slow   also the long ones
 #   make test-low     the suite at the low end: Python 3.10 and the oldest releases that pyproject.toml allows
 #   make test-serving the plug-in of vLLM in vLLM itself, in an environment of its own (4 GB)
+#   make test-frameworks   LangChain and others that ask for objects, in one of their own
 #   make lint         ruff and mypy only                 make bench       the benchmarks, beside peers (needs DATA)
 #   make clean        remove .venv and caches
 #
@@ -20,7 +21,7 @@ EXTRAS := sql,postgresql,mysql,duckdb,arrow,bench,eval,ray,monitor,kg,chem,test,
 export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: install demo test test-slow test-low test-serving lint bench clean
+.PHONY: install demo test test-slow test-low test-serving test-frameworks lint bench clean
 .DEFAULT_GOAL := install
 
 install: $(STAMP)
@@ -83,6 +84,18 @@ BENCH ?= --quick
 bench: $(STAMP)
 	GUIDED_DATA=$(DATA) $(BIN)/python benchmarks/run.py $(BENCH)
 
+# Frameworks that ask for objects, in an environment of their own.
+FRAMEWORKS := .venv-frameworks
+test-frameworks: $(FRAMEWORKS)/.installed
+	@$(FRAMEWORKS)/bin/python -m pytest tests/serving/test_frameworks.py -rs
+
+$(FRAMEWORKS)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(FRAMEWORKS)
+	$(FRAMEWORKS)/bin/python -m pip install --constraint constraints.txt --editable '.[test]'
+	$(FRAMEWORKS)/bin/python -m pip install 'outlines>=1.3' 'langchain-core>=1.0'
+	$(FRAMEWORKS)/bin/python -m pip install 'llama-index-core>=0.14' 'instructor>=1.17' 'dspy>=3.4'
+	@touch $@
+
 clean:
-	rm -rf $(VENV) $(LOW) $(SERVING) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(LOW) $(SERVING) $(FRAMEWORKS) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find guided tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
