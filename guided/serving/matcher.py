@@ -82,6 +82,13 @@ class Matcher:
                 return False
         return True
 
+    def accept_bytes(self, data: bytes) -> bool:
+        """Go on by some text, which is taken back as one token is; False, and nothing changes, if it is not allowed."""
+        after = self.constraint.advance_bytes(self._states[-1], data)
+        if after:
+            self._states.append(after)
+        return after != 0
+
     def validate(self, tokens: Sequence[int]) -> int:
         """How many of these tokens are allowed, one after the other, up to the first that is not; nothing changes."""
         state = self._states[-1]
