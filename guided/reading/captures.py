@@ -58,7 +58,7 @@ def captures(grammar: Grammar, text: str, *, names: Iterable[str] | None = None)
     function, arguments, keywords = grammar.rebuild or (None, (), {})
     if function is regex:
         found = _of_pattern(arguments[0], keywords, text)
-    elif function is lark:
+    elif function is lark and "dialect" not in keywords:
         found = _of_tree(grammar, arguments[0], keywords, text)
     elif isinstance(grammar, JsonSchemaGrammar):
         found = _of_json(text)

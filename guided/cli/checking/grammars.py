@@ -1,4 +1,4 @@
-"""The GRAMMAR argument of `guided check`: a file, standard input or a ready grammar's name, in one of five formats."""
+"""The GRAMMAR argument of `guided check`: a file, standard input or a ready grammar's name, in any notation."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ class Format(str, Enum):
     LARK = "lark"
     GBNF = "gbnf"
     EBNF = "ebnf"
+    LLGUIDANCE = "llguidance"
+    XGRAMMAR_LARK = "xgrammar-lark"
     REGEX = "regex"
 
 
@@ -106,6 +108,9 @@ def _parse(text: str, path: str, kind: Format, start: str | None, options: dict[
         return ReadGrammar(name, "Lark", guided.lark(text, start=start or "start", import_paths=folder))
     if kind is Format.GBNF:
         return ReadGrammar(name, "GBNF", guided.gbnf(text, start=start or "root"))
+    if kind in (Format.LLGUIDANCE, Format.XGRAMMAR_LARK):
+        dialect = "llguidance" if kind is Format.LLGUIDANCE else "xgrammar"
+        return ReadGrammar(name, f"{dialect}'s Lark", guided.lark(text, start=start or "start", dialect=dialect))
     if kind is Format.EBNF:
         return ReadGrammar(name, "XGrammar's EBNF", guided.ebnf(text, start=start or "root"))
     # A file ends with a newline that nobody means as part of the pattern.

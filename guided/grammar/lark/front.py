@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -16,6 +17,7 @@ from guided.grammar.lark.rules import number_rules, read_rules
 from guided.grammar.lark.special import Replaced, check_assertions, references, replace_references
 from guided.grammar.lark.tables import read_tables
 from guided.grammar.lark.terminals import for_contextual_lexer, for_dynamic_lexer
+from guided.grammar.lark_dialects.tree import Dialect
 
 
 def lark(
@@ -27,8 +29,10 @@ def lark(
     special_tokens: bool | Mapping[str, int] = False,
     regex: bool = False,
     postlex: Any = None,
+    dialect: Dialect | str | None = None,
+    grammars: Mapping[str, Grammar | str] | None = None,
 ) -> Grammar:
-    """The language that Lark gives to a grammar in its notation.
+    """The language that Lark gives to a grammar in its notation, or another engine to one in its ``dialect`` of it.
 
     Without ``lexing``, a grammar without LALR(1) conflicts means what ``Lark(text, parser="lalr")`` parses, with its
     contextual lexer (`Lexing.CONTEXTUAL`); any other what ``Lark(text)`` parses, Earley's algorithm with the dynamic
@@ -47,6 +51,11 @@ def lark(
     Python can be used.  New lines and indentation must be where texts can be completed, as in that grammar: INDENT
     directly behind the new line, DEDENT behind a new line or another, both in one rule, none between brackets.
 
+    ``dialect``: None and "lark" are Lark's own, "xgrammar" and "llguidance" what those engines read in a text,
+    construct by construct in docs/GRAMMAR_NOTATIONS.md; a text with a ``%llguidance`` line is in the latter.  They
+    begin at rule ``start`` and know special tokens; ``grammars`` are what ``@name`` refers to; the other arguments are
+    Lark's own.
+
     One defect of Lark is not imitated: its Earley parser raises RuntimeError on a text with two parses of which one
     ignores at the end what the other reads; such a text is accepted here.
 
@@ -59,6 +68,10 @@ def lark(
     <Grammar 'start': 2 rules, lexing contextual>
     """
     paths = tuple(os.fspath(path) for path in import_paths)
+    chosen = _dialect(text, dialect)
+    if chosen is not Dialect.LARK:
+        larks_own = (start, lexing, paths, regex, postlex) != ("start", None, (), False, None)
+        return _in_dialect(text, chosen, special_tokens, grammars, larks_own)
     if lexing is Lexing.NONE:
         raise UnsupportedError(
             "a Lark grammar has a lexer", remedy="Use Lexing.CONTEXTUAL or Lexing.DYNAMIC, or write GBNF instead."
@@ -85,6 +98,39 @@ def lark(
     if postlex is not None:
         keywords["postlex"] = postlex
     return replace(grammar, rebuild=(lark, (text,), keywords))
+
+
+def _dialect(text: str, dialect: Dialect | str | None) -> Dialect:
+    if dialect is None:
+        named = isinstance(text, str) and re.search(r"^[ \t]*%llguidance\b", text, re.MULTILINE)
+        return Dialect.LLGUIDANCE if named else Dialect.LARK
+    try:
+        return Dialect(dialect)
+    except ValueError:
+        names = ", ".join(repr(known.value) for known in Dialect)
+        raise GrammarError(f"there is no dialect {dialect!r}", remedy=f"Use one of {names}.") from None
+
+
+def _in_dialect(
+    text: str,
+    dialect: Dialect,
+    special_tokens: bool | Mapping[str, int],
+    grammars: Mapping[str, Grammar | str] | None,
+    larks_own: bool,
+) -> Grammar:
+    if larks_own:
+        raise UnsupportedError(
+            f"start, lexing, import_paths, regex or postlex with a grammar in {dialect.value}'s dialect",
+            remedy="Leave them out: the rule to begin with is called start, and the engine has one way of lexing.",
+        )
+    from guided.grammar.lark_dialects.front import grammar_of_dialect
+
+    known = None if isinstance(special_tokens, bool) else dict(special_tokens)
+    keywords: dict[str, Any] = {"dialect": dialect, "special_tokens": special_tokens if known is None else known}
+    if grammars:
+        keywords["grammars"] = dict(grammars)
+    found = grammar_of_dialect(text, dialect, known, grammars)
+    return replace(found, rebuild=(lark, (text,), keywords))
 
 
 def _check_indenter(postlex: Any, lexing: Lexing | None, special_tokens: bool | Mapping[str, int]) -> None:

@@ -68,7 +68,7 @@ def test_standard_input_needs_a_format(guided_cli):
     assert guided_cli("check", "-", "--format", "regex", "--accepts", "aab", stdin="a+b\n").exit_code == 0
     result = guided_cli("check", "-", stdin="a+b\n")
     assert result.exit_code == 2
-    assert "--format json-schema|lark|gbnf|ebnf|regex" in result.stderr
+    assert "--format json-schema|lark|gbnf|ebnf|llguidance|xgrammar-lark|regex" in result.stderr
 
 
 @pytest.mark.parametrize(

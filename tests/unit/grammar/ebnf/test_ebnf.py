@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import pickle
-import random
 from typing import Any
 
-import numpy as np
 import pytest
 
 import guided
 from guided.errors import GrammarError, GuidedError, LimitError, UnsupportedError
 from guided.grammar.ebnf import ebnf
 from guided.grammar.ebnf.reader import MAX_NESTING
-from tests.vocabularies import of_bytes, of_tokens
+from tests.engines import assert_same_masks, xgrammar_matchers
+from tests.vocabularies import of_bytes
 
 JSON = r"""
 root ::= basic_object | basic_array   # a value
@@ -124,36 +123,5 @@ def test_a_long_row_of_texts_is_cut_into_terminals() -> None:
 
 @pytest.mark.parametrize("text", [text for text, _, _ in LANGUAGES])
 def test_masks_are_xgrammars(text: str) -> None:
-    """Byte by byte along random texts, but for bytes with which a text ends that is no UTF-8."""
     xgrammar: Any = pytest.importorskip("xgrammar")
-    tokens = [bytes([byte]) for byte in range(256)]
-    info = xgrammar.TokenizerInfo([*tokens, b"</s>"], vocab_type=xgrammar.VocabType.RAW, stop_token_ids=[256])
-    compiled = xgrammar.GrammarCompiler(info).compile_grammar(xgrammar.Grammar.from_ebnf(text))
-    constraint = guided.compile(ebnf(text), of_tokens(tokens))
-    seed = random.Random(text)
-    for _ in range(6):
-        matcher, state, read = xgrammar.GrammarMatcher(compiled), constraint.start, b""
-        for _ in range(25):
-            theirs, ours = xgrammar.allocate_token_bitmask(1, 257), np.zeros(9, np.uint32)
-            matcher.fill_next_token_bitmask(theirs)
-            constraint.fill_mask(state, ours)
-            allowed = [bit for bit in range(257) if ours[bit >> 5] >> (bit & 31) & 1]
-            bits = theirs[0].numpy().view(np.uint32)
-            others = [bit for bit in range(257) if bits[bit >> 5] >> (bit & 31) & 1 and bit not in allowed]
-            assert all(bits[bit >> 5] >> (bit & 31) & 1 for bit in allowed), read
-            assert not [bit for bit in others if bit < 128 or bit == 256] or not _is_text(read), (read, others)
-            going_on = [bit for bit in allowed if bit < 256]
-            if not going_on:
-                break
-            byte = seed.choice([bit for bit in going_on if 32 <= bit < 127] or going_on)
-            matcher.accept_token(byte)
-            state = constraint.advance(state, byte)
-            read += bytes([byte])
-
-
-def _is_text(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    assert_same_masks(ebnf(text), xgrammar_matchers(xgrammar.Grammar.from_ebnf(text)), text)

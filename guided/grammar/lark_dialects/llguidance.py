@@ -1,0 +1,243 @@
+"""llguidance's dialect of Lark as pieces, version 1.9.1.
+
+Its lexer takes the longest match among all lexemes that may come; grammars in which that matters are refused by
+`guided.grammar.lark_dialects.lexing`, and for all others every split of the text counts, as for GBNF.
+Sources: llguidance's documentation of the notation (``syntax.md``) and trials with its matcher.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from guided.errors import GrammarError, UnsupportedError
+from guided.grammar.lark_dialects.ignored import with_ignored
+from guided.grammar.lark_dialects.lexing import Ends, Lexeme, settled
+from guided.grammar.lark_dialects.rules import (
+    Inputs,
+    Lowered,
+    check_options,
+    embedded,
+    note_attributes,
+    special_piece,
+    stands_for_text,
+)
+from guided.grammar.lark_dialects.terminals import Terminals
+from guided.grammar.lark_dialects.tree import (
+    Alternatives,
+    Counted,
+    Dialect,
+    Document,
+    Json,
+    Literal,
+    Nested,
+    Node,
+    OtherGrammar,
+    Pattern,
+    Row,
+    RuleDefinition,
+    SpecialToken,
+    Symbol,
+)
+from guided.grammar.pieces import Definition, Either, Name, Piece, Regular, Repeated, Whole, row
+from guided.grammar.pieces import Row as PieceRow
+from guided.grammar.regular.commitment import shortest_matches
+from guided.grammar.regular.decide import is_subset
+from guided.grammar.regular.expr import EPSILON, Expr, alternation, concat
+from guided.grammar.tags.free_text import TEXT
+
+__all__ = ["lower_llguidance"]
+
+_NOTHING = PieceRow(())
+_NUMBERS = frozenset(b"0123456789.eE+-")
+_JSON_FIRST = sum(1 << byte for byte in b'"-0123456789[{tfn')
+_NO_NUMBERS = frozenset(("object", "array", "string", "boolean", "null"))
+
+
+def lower_llguidance(document: Document, inputs: Inputs) -> Lowered:
+    """The rules of a document that ``start`` reaches."""
+    return _Lowering(document, inputs).lowered()
+
+
+class _Lowering:
+    def __init__(self, document: Document, inputs: Inputs) -> None:
+        self.inputs = inputs
+        self.document = document
+        self.terminals = Terminals(document, Dialect.LLGUIDANCE, inputs.text)
+        self.rules = self.terminals.definitions
+        options = {"allow_initial_skip": True, "no_forcing": True, "ignore_once": True, "allow_invalid_utf8": False}
+        check_options(document.options, options, inputs.place(document.offset))
+        self.ignored: Expr | None = None
+        self.once = bool(document.options.get("ignore_once"))
+        if document.ignored:
+            self.ignored = alternation([self.terminals.language(node)[0] for node in document.ignored])
+            # What two of them in a row match, the longest match takes as one.
+            self.once = self.once or is_subset(concat(self.ignored, self.ignored), self.ignored)
+        self.lexemes: dict[int, Lexeme] = {}
+        self.kept: list[Piece] = []
+        self.alike: set[int] = set()
+        """The grammars inside that ignore what this one does: llguidance reads them with one lexer."""
+
+    def lowered(self) -> Lowered:
+        start = self.rules.get("start")
+        if start is None or start.is_terminal:
+            raise GrammarError("there is no rule 'start'", remedy="Define it: start: ...")
+        bodies: dict[str, Piece] = {}
+        waiting = ["start"]
+        while waiting:
+            name = waiting.pop()
+            if name in bodies:
+                continue
+            self.named: list[str] = []
+            bodies[name] = self.rule(self.rules[name])
+            waiting += self.named
+        if self.ignored is not None:
+            bodies = with_ignored(bodies, "start", self.copy, self.skip, self.is_apart)
+            if self.document.options.get("allow_initial_skip"):
+                bodies["start"] = row([self.skip(), bodies["start"]])
+        bodies, ends = settled(bodies, "start", self.lexemes)
+        definitions = {name: Definition(body, start.offset) for name, body in bodies.items()}
+        return Lowered(definitions, tuple(dict.fromkeys(self.inputs.notes)), ends)
+
+    # Rules
+
+    def rule(self, rule: RuleDefinition) -> Piece:
+        attributes = rule.attributes
+        if attributes.get("max_tokens") == "0":
+            return _NOTHING
+        if "max_chars" in attributes:
+            raise GrammarError(
+                "max_chars is no attribute of llguidance's",
+                where=self.inputs.place(rule.offset),
+                remedy="Count characters in the pattern: /(.|\\n){0,1000}/.",
+            )
+        note_attributes(rule, self.inputs)
+        if "stop" in attributes:
+            return self.stopped(rule)
+        if attributes.keys() & {"lazy", "suffix"}:
+            language, is_text = self.terminals.language(rule.body)
+            if rule.marker is not None:
+                language = concat(language, self.terminals.language(rule.marker)[0])
+            return self.lexeme(Regular(shortest_matches(language), rule.name, is_text), rule.offset, lazy=True)
+        if "temperature" in attributes:
+            body = _unwrapped(rule.body)
+            if isinstance(body, (Json, Nested, OtherGrammar)):
+                return self.whole(body, joins=False)
+            language, is_text = self.terminals.language(rule.body)
+            return self.lexeme(Regular(language, rule.name, is_text), rule.offset)
+        return self.piece(rule.body)
+
+    def stopped(self, rule: RuleDefinition) -> Piece:
+        """A rule that only the end of the text stops, ``stop=""``: the lexeme, behind which nothing may come."""
+        if not isinstance(rule.marker, Literal) or rule.marker.text or "lazy" in rule.attributes:
+            raise UnsupportedError(
+                f"stop of rule {rule.name!r}: llguidance takes back the tokens of what it matches",
+                where=self.inputs.place(rule.offset),
+                remedy="Write suffix=..., which leaves it in the text.",
+            )
+        language, is_text = self.terminals.language(rule.body)
+        lexeme = Lexeme(self.inputs.place(rule.offset), at_end=True)
+        return self.known(Regular(language, rule.name, is_text), lexeme)
+
+    def piece(self, node: Node) -> Piece:
+        match node:
+            case Row(parts):
+                return row([self.piece(part) for part in parts])
+            case Alternatives(options):
+                return Either(tuple(self.piece(option) for option in options))
+            case Counted(body, low, high):
+                if stands_for_text(body) and (low, high) == (0, None):
+                    self.inputs.notes.append(f"no special token is in the text at {self.inputs.place(node.offset)}")
+                    return self.lexeme(Regular(TEXT, "free text"), node.offset)
+                return Repeated(self.piece(body), low, high)
+            case Symbol(name, offset):
+                rule = self.rules.get(name)
+                if rule is not None and not rule.is_terminal:
+                    self.named.append(name)
+                    return Name(name, offset)
+                found = self.terminals.named(name, offset)
+                return self.lexeme(Regular(found.language, found.label, found.is_text), offset)
+            case SpecialToken():
+                piece = special_piece(node, self.inputs)
+                return self.known(piece, Lexeme(self.inputs.place(node.offset)))
+            case Json() | Nested() | OtherGrammar():
+                return self.whole(node, joins=True)
+            case Literal(text) if not text:
+                return _NOTHING
+            case _:
+                language, is_text = self.terminals.language(node)
+                return self.lexeme(Regular(language, _label(node), is_text), node.offset)
+
+    def whole(self, node: Json | Nested | OtherGrammar, joins: bool) -> Piece:
+        piece, ends = embedded(node, self.inputs)
+        if isinstance(node, Json):
+            more = 0 if _ends_with_no_number(node.schema) else _bits(_NUMBERS)
+            ends = Ends(_JSON_FIRST, more, joins)
+        if isinstance(node, Nested) and joins and self.ignores_the_same(node.document):
+            self.alike.add(id(piece))
+        return self.known(piece, Lexeme(self.inputs.place(node.offset), ends=ends))
+
+    def ignores_the_same(self, document: Document) -> bool:
+        inside = Terminals(document, Dialect.LLGUIDANCE, self.inputs.text)
+        ignored = [inside.language(node)[0] for node in document.ignored]
+        return bool(ignored) and alternation(ignored) is self.ignored and not document.options
+
+    def lexeme(self, piece: Regular, offset: int, lazy: bool = False) -> Piece:
+        return self.known(piece, Lexeme(self.inputs.place(offset), lazy))
+
+    def known(self, piece: Piece, lexeme: Lexeme) -> Piece:
+        """The leaf, with what is known of it; it is kept, for it is known by its id."""
+        self.kept.append(piece)
+        self.lexemes[id(piece)] = lexeme
+        return piece
+
+    def copy(self, piece: Piece) -> Piece:
+        copied = self.known(replace(piece), self.lexemes[id(piece)])
+        if id(piece) in self.alike:
+            self.alike.add(id(copied))
+        return copied
+
+    def is_apart(self, piece: Piece) -> bool:
+        """Is it another grammar, with other ignored text?"""
+        return isinstance(piece, Whole) and id(piece) not in self.alike
+
+    def skip(self) -> Piece:
+        piece = Regular(self.ignored or EPSILON, "ignored text")
+        where = self.inputs.place(self.document.ignored[0].offset)
+        return Repeated(self.known(piece, Lexeme(where)), 0, 1 if self.once else None)
+
+
+def _unwrapped(node: Node) -> Node:
+    while isinstance(node, Row) and len(node.parts) == 1:
+        node = node.parts[0]
+    return node
+
+
+def _label(node: Node) -> str:
+    match node:
+        case Pattern(pattern):
+            return f"/{pattern}/"
+        case Literal(text):
+            return repr(text)
+        case _:
+            return type(node).__name__.lower()
+
+
+def _bits(values: frozenset[int]) -> int:
+    return sum(1 << value for value in values)
+
+
+def _ends_with_no_number(schema: Any) -> bool:
+    """Is it plain that no value of the schema is a number?"""
+    if not isinstance(schema, dict):
+        return False
+    kinds = schema.get("type")
+    if isinstance(kinds, str):
+        return kinds in _NO_NUMBERS
+    if isinstance(kinds, list):
+        return all(kind in _NO_NUMBERS for kind in kinds)
+    values = schema.get("enum", [schema["const"]] if "const" in schema else None)
+    if isinstance(values, list):
+        return not any(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
+    options = schema.get("anyOf", schema.get("oneOf"))
+    return isinstance(options, list) and all(map(_ends_with_no_number, options))
