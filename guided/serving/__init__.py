@@ -8,13 +8,40 @@ One package an engine, each over the same parts, which know no engine:
 * `requests`: `Request`, what a server's user asked for, as a grammar.
 * `vocabularies`: `Vocabularies`, the vocabulary of an engine's tokenizer, for each set of ids that end a text.
 
-An engine is imported in its own package only.
+An engine is imported in its own package only, and these names when they are first used: servers load the packages of
+their plug-ins in every process that they start, most of which never ask for a mask.
 """
 
-from guided.serving.continuation import Continuation
-from guided.serving.matcher import Matcher, fill_rows
-from guided.serving.requests import Request, RequestKind
-from guided.serving.texts import Goal, Text
-from guided.serving.vocabularies import Vocabularies
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from guided.serving.continuation import Continuation
+    from guided.serving.matcher import Matcher, fill_rows
+    from guided.serving.requests import Request, RequestKind
+    from guided.serving.texts import Goal, Text
+    from guided.serving.vocabularies import Vocabularies
+
+_HOMES = {
+    "Continuation": "guided.serving.continuation",
+    "fill_rows": "guided.serving.matcher",
+    "Goal": "guided.serving.texts",
+    "Matcher": "guided.serving.matcher",
+    "Request": "guided.serving.requests",
+    "RequestKind": "guided.serving.requests",
+    "Text": "guided.serving.texts",
+    "Vocabularies": "guided.serving.vocabularies",
+}
 
 __all__ = ["Continuation", "Goal", "Matcher", "Request", "RequestKind", "Text", "Vocabularies", "fill_rows"]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'guided.serving' has no attribute {name!r}")
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value

@@ -17,7 +17,6 @@ from functools import wraps
 from typing import Any
 
 from guided.errors import GuidedError
-from guided.serving.requests import Request, RequestKind
 from guided.serving.vllm.configuration import NAME, widen_backends
 
 __all__ = ["install"]
@@ -141,6 +140,8 @@ def _reading(method: Any) -> Any:
 
     def read(payload: Any, *, parameter: str) -> None:
         from vllm.exceptions import VLLMValidationError
+
+        from guided.serving.requests import Request, RequestKind
 
         try:
             method(payload, parameter=parameter)
