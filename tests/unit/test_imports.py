@@ -34,12 +34,12 @@ TORCH = {"testing", "lm", "steer", "monitor", "infer", "draft", "search", "hf", 
 """The parts whose modules may load torch when they are loaded, which is a user's choice; no other ever uses it."""
 
 PUBLIC = [
-    "Constraint", "FieldState", "Grammar", "GrammarError", "GuidedError", "JsonStream", "LimitError", "Limits",
-    "Stack", "Tag", "TextError", "ToolChoice", "ToolStyle", "UnsatisfiableError", "UnsupportedError", "Vocabulary",
-    "VocabularyError", "allocate_masks", "apply_masks", "canonical", "captures", "choice", "choice_probabilities", "compile", "ebnf",
-    "fill_masks",
-    "gbnf", "generate", "grammar", "heal", "json_schema", "lark", "partial_json", "regex", "special_token", "sql",
-    "structural_tag", "tags", "think", "tool_calls",
+    "Constraint", "FieldState", "Grammar", "GrammarError", "GuidedError", "JsonStream", "LimitError", "Limits", "Stack",
+    "Tag", "TextError", "ToolChoice", "ToolStyle", "UnsatisfiableError", "UnsupportedError", "Vocabulary",
+    "VocabularyError", "allocate_masks", "apply_masks", "canonical", "captures", "choice", "choice_probabilities",
+    "compile", "ebnf", "either", "fill_masks", "free_text", "gbnf", "generate", "grammar", "heal", "json_schema",
+    "lark", "optional", "partial_json", "regex", "repeat", "sequence", "special_token", "sql", "structural_tag", "tags",
+    "think", "tool_calls",
 ]  # fmt: skip
 """Adding a public name is a decision: change this list with it, and the README."""
 

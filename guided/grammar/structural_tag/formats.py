@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from guided.errors import GrammarError, LimitError, UnsupportedError
+from guided.grammar.ebnf import ebnf
 from guided.grammar.embed import Assembly
-from guided.grammar.gbnf import gbnf
 from guided.grammar.ir import Body, Choice, Grammar, Repetition, Terminal
 from guided.grammar.regex import regex
 from guided.grammar.regular.lengths import with_length
@@ -162,7 +162,7 @@ class Reader:
         fields.only(("type", "grammar"))
         text = fields.text("grammar", empty=False)
         with placed(fields.at("grammar")):
-            return self._assembly.embed(gbnf(text, special_tokens=self._ids))
+            return self._assembly.embed(ebnf(text, special_tokens=self._ids))
 
     # -- combinations ---------------------------------------------------------------------------------------------
 

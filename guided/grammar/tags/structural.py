@@ -7,7 +7,7 @@ beginning of one only where the whole text ends or a special token begins a tag.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +15,8 @@ from guided.errors import GrammarError
 from guided.grammar.embed import Assembly
 from guided.grammar.ir import Body, Grammar, Terminal
 from guided.grammar.tags.delimiters import Delimiter, Piece, parts_of, pieces_of, sequence, shown
-from guided.grammar.tags.free_text import TEXT, text_up_to
-from guided.grammar.tags.text_with_tags import TextWithTags
+from guided.grammar.tags.free_text import innermost, text_up_to, text_without
+from guided.grammar.tags.text_with_tags import TextWithTags, choice
 
 __all__ = ["Tag", "content_and_end", "tags"]
 
@@ -25,13 +25,14 @@ __all__ = ["Tag", "content_and_end", "tags"]
 class Tag:
     """A part of a text: ``begin``, then ``content``, then ``end``.
 
-    ``begin`` and ``end`` are text, a `guided.special_token`, or a sequence of both; ``end`` may be empty.  ``content``
-    is any grammar without a lexer; None is free text, which ends where ``end`` first occurs.
+    ``begin`` and ``end`` are text, a `guided.special_token`, or a sequence of both; ``end`` may be empty, and a set of
+    them is any one.  ``content`` is any grammar without a lexer; None is free text, which ends where an end first
+    occurs.
     """
 
     begin: Delimiter
     content: Grammar | None = None
-    end: Delimiter = ""
+    end: Delimiter | Set[Delimiter] = ""
 
 
 def tags(
@@ -44,6 +45,7 @@ def tags(
     stop_after_first: bool = False,
     free_text: bool = True,
     separator: str = "",
+    excludes: Sequence[str] = (),
 ) -> Grammar:
     """Free text with tags in it, in any number and order: ``each`` are those that there may be.
 
@@ -53,6 +55,7 @@ def tags(
 
     ``at_least_one`` asks for one; ``at_most_one`` leaves only free text after the first, and ``stop_after_first``
     nothing.  ``free_text=False`` leaves out all of it: tags stand next to each other, with ``separator`` between.
+    Free text does not hold ``excludes``, but may end in the beginning of one.
 
     Raises `GrammarError` for triggers that contradict each other, `UnsupportedError` for contents with a lexer (Lark).
 
@@ -69,6 +72,7 @@ def tags(
         "stop_after_first": stop_after_first,
         "free_text": free_text,
         "separator": separator,
+        "excludes": tuple(excludes),
     }
     if not each:
         raise GrammarError("no tags", remedy="Pass at least one Tag(begin, content, end).")
@@ -83,41 +87,54 @@ def tags(
         if not isinstance(tag, Tag):
             raise GrammarError(f"{tag!r} is not a tag", where=f"tag {number}", remedy="Pass Tag(begin, content, end).")
     begins = [pieces_of(tag.begin, f"the begin of tag {number}") for number, tag in enumerate(each)]
-    ends = [pieces_of(tag.end, f"the end of tag {number}") for number, tag in enumerate(each)]
+    ends = [_ends_of(tag.end, f"the end of tag {number}") for number, tag in enumerate(each)]
+    left_out = _excluded(excludes)
     assembly = Assembly()
     rests: list[Body] = []
     for number, (tag, end) in enumerate(zip(each, ends, strict=True)):
         if not begins[number]:
             raise GrammarError("a tag begins with nothing", where=f"tag {number}", remedy="Give it a begin.")
         rests.append(assembly.rule(shown(begins[number]), content_and_end(assembly, tag.content, end, number)))
-    text = TextWithTags(assembly, begins, _triggers(begins, triggers), rests)
+    text = TextWithTags(assembly, begins, _triggers(begins, triggers, left_out), rests, left_out)
     if not free_text:
         start = text.side_by_side(separator, at_least_one, at_most_one or stop_after_first)
     else:
         start = text.mixed(at_least_one, at_most_one, stop_after_first)
     contents = [tag.content and tag.content.key for tag in each]
-    source = (plain(begins), plain(ends), contents, *options.values())
+    source = (plain(begins), list(map(plain, ends)), contents, *options.values())
     return assembly.finish(start, source=source, rebuild=(tags, (each,), options))
 
 
-def content_and_end(assembly: Assembly, content: Grammar | None, end: Sequence[Piece], number: int) -> Body:
-    """A tag's content and end; free content ends where the first piece of ``end`` first occurs.
+def content_and_end(assembly: Assembly, content: Grammar | None, ends: Sequence[Sequence[Piece]], number: int) -> Body:
+    """A tag's content and one of its ends; free content ends where the first piece of one first occurs.
 
     Raises `GrammarError` for free content without an end.
     """
     where = f"tag {number}"
     if content is not None:
-        return sequence([assembly.embed(content, where=where), *parts_of(assembly, end)])
-    if not end:
+        closing = choice([sequence(parts_of(assembly, end)) for end in ends])
+        return sequence([assembly.embed(content, where=where), closing])
+    if not all(ends):
         raise GrammarError("free content without an end", where=where, remedy="Give the tag an end, or a content.")
-    return sequence([*free_up_to(assembly, end[0]), *parts_of(assembly, end[1:])])
+    words = sorted({end[0] for end in ends if isinstance(end[0], str)})
+    for word in words:
+        if word not in innermost(words):
+            raise GrammarError(
+                f"the end {word!r} is never read in full: it holds another", where=where, remedy="Remove one of them."
+            )
+    return choice([sequence([*_free_up_to(assembly, end[0], words), *parts_of(assembly, end[1:])]) for end in ends])
 
 
 def free_up_to(assembly: Assembly, piece: Piece) -> list[Body]:
     """Free text, and the piece where it first occurs."""
+    return _free_up_to(assembly, piece, [piece] if isinstance(piece, str) else [])
+
+
+def _free_up_to(assembly: Assembly, piece: Piece, words: Sequence[str]) -> list[Body]:
+    """Text without any of the words, and the piece: one of them, or a special token."""
     if isinstance(piece, str):
-        return [Terminal(text_up_to(piece, [piece]), f"text up to {piece!r}")]
-    return [Terminal(TEXT, "text"), assembly.embed(piece)]
+        return [Terminal(text_up_to(piece, words), f"text up to {piece!r}")]
+    return [Terminal(text_without(words), "text"), assembly.embed(piece)]
 
 
 def plain(delimiters: Sequence[Sequence[Piece]]) -> list[list[tuple[str, str]]]:
@@ -125,7 +142,22 @@ def plain(delimiters: Sequence[Sequence[Piece]]) -> list[list[tuple[str, str]]]:
     return [[("text", p) if isinstance(p, str) else ("special", p.special_tokens[0]) for p in d] for d in delimiters]
 
 
-def _triggers(begins: Sequence[Sequence[Piece]], given: Sequence[str] | None) -> list[str]:
+def _ends_of(end: Delimiter | Set[Delimiter], where: str) -> list[tuple[Piece, ...]]:
+    """Each end in pieces, in an order that does not depend on the set's."""
+    if not isinstance(end, Set):
+        return [pieces_of(end, where)]
+    if not end:
+        raise GrammarError("a set of ends without any", where=where, remedy='Pass "" where nothing ends the tag.')
+    return sorted((pieces_of(each, where) for each in end), key=lambda pieces: plain([pieces]))
+
+
+def _excluded(words: Sequence[str]) -> list[str]:
+    if isinstance(words, str) or not all(isinstance(word, str) and word for word in words):
+        raise GrammarError("excludes are texts that are not empty", remedy='Pass a list, such as ["</answer>"].')
+    return sorted(set(words))
+
+
+def _triggers(begins: Sequence[Sequence[Piece]], given: Sequence[str] | None, excludes: Sequence[str]) -> list[str]:
     """The triggers that are text; raises `GrammarError` where it is not certain which tag begins."""
     texts = [pieces[0] for pieces in begins if isinstance(pieces[0], str)]
     if given is None:
@@ -148,6 +180,12 @@ def _triggers(begins: Sequence[Sequence[Piece]], given: Sequence[str] | None) ->
             if other != trigger and other in trigger:
                 raise GrammarError(
                     f"the trigger {trigger!r} is never read in full: it holds {other!r}, which begins a tag first",
+                    remedy="Change one of them.",
+                )
+        for word in excludes:
+            if word in trigger or word.endswith(trigger):
+                raise GrammarError(
+                    f"the trigger {trigger!r} and the excluded text {word!r} end in the same place, or the text before",
                     remedy="Change one of them.",
                 )
     return found

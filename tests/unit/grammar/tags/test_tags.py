@@ -66,6 +66,18 @@ CASES = {
         guided.tags([Tag("aa", None, "aba"), Tag("<a", None, "aa")], at_least_one=True, at_most_one=True),
         rf"{free('aa', '<a')}(?:aa{free('aba')}aba|<a{free('aa')}aa){free('aa', '<a')}",
     ),
+    "several ends": (
+        guided.tags([Tag("<a>", DIGITS, {"</a>", ""}), Tag("<ab>", LETTERS, {";", ">"})], at_least_one=True),
+        rf"{F}(?:(?:<a>{D}(?:</a>)?|<ab>{L}[;>]){F})+",
+    ),
+    "several ends of free content": (
+        guided.tags([Tag("<ab>", None, {"aba", ">>", ";"})]),
+        rf"{free('<ab>')}(?:<ab>{free('aba', '>>', ';')}(?:aba|>>|;){free('<ab>')})*",
+    ),
+    "excludes": (
+        guided.tags([Tag("<a>", DIGITS, ";")], excludes=["b<", "aa"]),
+        rf"{free('<a>', 'b<', 'aa')}(?:(?<!b)<a>{D};{free('<a>', 'b<', 'aa')})*",
+    ),
     "no end": (guided.tags([Tag("<", LETTERS)]), rf"{free('<')}(?:<{L}{free('<')})*"),
     "think": (guided.think(DIGITS), rf"<think>{free('</think>')}</think>\n{{0,2}}{D}"),
     "thought begun": (guided.think(DIGITS, begin=None, end="aa", separator=""), rf"{free('aa')}aa{D}"),
