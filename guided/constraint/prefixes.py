@@ -37,7 +37,7 @@ class PrefixStates:
     """
 
     def __init__(self, constraint: Constrains, memo_bytes: int = MEMO_BYTES) -> None:
-        self._constraint = constraint
+        self.constraint = constraint
         self._size = constraint.vocabulary.size
         # Keys by their length and last bytes; the tuples are replaced, never changed, so that reading needs no lock.
         self._memo: dict[tuple[int, bytes], tuple[tuple[bytes, int], ...]] = {}
@@ -66,7 +66,7 @@ class PrefixStates:
             if key == known:
                 return state
         if size == 0:
-            return self._constraint.start
+            return self.constraint.start
         state, known_size = self._longest_known(key)
         for token in tokens[known_size >> 3 :].tolist():
             state = self._step(state, token)
@@ -81,12 +81,12 @@ class PrefixStates:
             for known, state in self._memo.get((size, key[max(size - TAIL, 0) : size]), ()):
                 if key.startswith(known):
                     return state, size
-        return self._constraint.start, 0
+        return self.constraint.start, 0
 
     def _step(self, state: int, token: int) -> int:
-        if state in (0, self._constraint.end):
+        if state in (0, self.constraint.end):
             return state
-        return self._constraint.advance(state, token) if 0 <= token < self._size else 0
+        return self.constraint.advance(state, token) if 0 <= token < self._size else 0
 
     def _remember(self, key: bytes, state: int) -> None:
         if len(key) > self._memo_bytes:

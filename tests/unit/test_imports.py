@@ -87,7 +87,7 @@ def imports_of(own: str) -> Iterator[tuple[Path, str, int, bool]]:
 def test_what_a_module_loads(own):
     for path, name, line, at_load in imports_of(own):
         root = name.split(".")[0]
-        its_own = own == "serving" and root.startswith(path.stem)
+        its_own = own == "serving" and root.startswith((path.stem, path.parent.name))
         assert its_own or not (at_load and root in OPTIONAL), (
             f"{path}:{line}: {root} is optional; import it where it is used"
         )
