@@ -21,12 +21,14 @@ from guided.grammar.lark_dialects.positions import Position, Positions
 from guided.grammar.pieces import Either, Piece, Regular, Repeated, Row, Special, Whole
 from guided.grammar.regular.decide import are_disjoint
 from guided.grammar.regular.derivative import edges
-from guided.grammar.regular.expr import Expr, byte_range, concat, difference, repeat
+from guided.grammar.regular.expr import Edge, Expr, byte_range, concat, difference, repeat
 
 __all__ = ["UNKNOWN", "Ends", "Lexeme", "settled"]
 
-MAX_STEPS = 20_000
-"""Pairs of states that one question about two lexemes may look at; keywords beside names need some dozen."""
+MAX_STEPS = 500_000
+"""Pairs of states that all questions about two lexemes look at, some seconds; of 100 keywords they are 30,000."""
+MAX_STATES = 20_000
+"""States of one lexeme that are looked at for what it might go on with; where there are more, that is anything."""
 _ALL_BYTES = (1 << 256) - 1
 _SENTINEL = 1 << 0xFF
 
@@ -74,6 +76,9 @@ class _Settling:
         }
         self._disjoint: dict[tuple[Expr, Expr], bool] = {}
         self._first: dict[Expr, int] = {}
+        self._behind: dict[Position, int] = {}
+        self._ways: dict[Expr, tuple[Edge, ...]] = {}
+        self._steps = 0
 
     def settled(self) -> tuple[dict[str, Piece], Ends]:
         pairs = self.pairs()
@@ -117,8 +122,9 @@ class _Settling:
             if isinstance(one.piece, Special) and isinstance(other.piece, Special):
                 return not set(one.piece.names) & set(other.piece.names)
             return not self.first_bytes(one) & self.first_bytes(other)
-        key = (left, right)
+        key = (left, right) if left.serial < right.serial else (right, left)
         if key not in self._disjoint:
+            self.count(1)
             self._disjoint[key] = are_disjoint(left, right)
         return self._disjoint[key]
 
@@ -149,9 +155,7 @@ class _Settling:
         one_is_whole = isinstance(one.piece, Whole) or isinstance(other.piece, Whole)
         if one is not other and one_is_whole and not both_join and self.first_bytes(one) & self.first_bytes(other):
             raise self.refusal(one, other, "may begin with the same byte")
-        behind = 0
-        for position in self.positions.after(one):
-            behind |= self.first_bytes(position)
+        behind = self.behind(one)
         if not behind:
             return
         if self.lexemes[id(one.piece)].at_end:
@@ -161,9 +165,20 @@ class _Settling:
             ends = self.lexemes[id(one.piece)].ends
             if one is other and ends.more & behind:
                 raise self.refusal(one, one, "may go on with what comes behind it")
-        if left is not None and right is not None and self.goes_on(left, right, behind):
+        if left is None or right is None or not self.first_bytes(one) & self.first_bytes(other):
+            return
+        if self.goes_on(left, right, behind):
             what = "may go on with what comes behind it" if one is other else "may go on where it ends"
             raise self.refusal(other, one, what)
+
+    def behind(self, position: Position) -> int:
+        """With what the lexemes behind it may begin."""
+        if position not in self._behind:
+            found = 0
+            for after in self.positions.after(position):
+                found |= self.first_bytes(after)
+            self._behind[position] = found
+        return self._behind[position]
 
     def joins(self, position: Position) -> bool:
         return isinstance(position.piece, Whole) and self.lexemes[id(position.piece)].ends.joins
@@ -175,22 +190,33 @@ class _Settling:
         begun = False
         while waiting:
             one, other = waiting.pop()
-            ways = edges(other)
+            ways = self.ways(other)
             if begun and one.nullable and any(_mask(low, high) & behind for low, high, _ in ways):
                 return True
             begun = True
-            for low, high, target in edges(one):
+            for low, high, target in self.ways(one):
                 for other_low, other_high, other_target in ways:
                     pair = (target, other_target)
                     if low <= other_high and other_low <= high and pair not in seen:
                         seen.add(pair)
                         waiting.append(pair)
-            if len(seen) > MAX_STEPS:
-                raise LimitError(
-                    "it takes too long to find out whether one lexeme goes on where another ends",
-                    remedy="Make their counts smaller, or put a delimiter between what they match.",
-                )
+            self.count(1)
         return False
+
+    def ways(self, language: Expr) -> tuple[Edge, ...]:
+        """Its edges, which many pairs ask for."""
+        found = self._ways.get(language)
+        if found is None:
+            found = self._ways[language] = edges(language)
+        return found
+
+    def count(self, steps: int) -> None:
+        self._steps += steps
+        if self._steps > MAX_STEPS:
+            raise LimitError(
+                "it takes too long to find out whether one lexeme goes on where another ends",
+                remedy="Make counts smaller, or put delimiters between lexemes, so that fewer may come at one place.",
+            )
 
     def first_bytes(self, position: Position) -> int:
         piece = position.piece
@@ -212,7 +238,7 @@ class _Settling:
         found = 0
         seen = {self.languages[leaf]}
         waiting = list(seen)
-        while waiting and len(seen) < MAX_STEPS:
+        while waiting and len(seen) < MAX_STATES:
             language = waiting.pop()
             if language.nullable:
                 found |= _bytes_of(language)
@@ -220,7 +246,7 @@ class _Settling:
                 if target not in seen:
                     seen.add(target)
                     waiting.append(target)
-        return found if len(seen) < MAX_STEPS else _ALL_BYTES
+        return found if len(seen) < MAX_STATES else _ALL_BYTES
 
     def refusal(self, one: Position, other: Position, what: str) -> UnsupportedError:
         where = self.lexemes[id(one.piece)].where
