@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from guided.errors import GrammarError, UnsupportedError
+from guided.errors import GrammarError, LimitError, UnsupportedError
 from guided.grammar.lark_dialects.ignored import with_ignored
 from guided.grammar.lark_dialects.lexing import Ends, Lexeme, settled
+from guided.grammar.lark_dialects.parameters import Constant
 from guided.grammar.lark_dialects.rules import (
     Inputs,
     Lowered,
@@ -25,6 +26,7 @@ from guided.grammar.lark_dialects.rules import (
 from guided.grammar.lark_dialects.terminals import Terminals
 from guided.grammar.lark_dialects.tree import (
     Alternatives,
+    Conditional,
     Counted,
     Dialect,
     Document,
@@ -48,6 +50,8 @@ from guided.grammar.tags.free_text import TEXT
 
 __all__ = ["lower_llguidance"]
 
+MAX_INSTANCES = 2_000
+"""Rules with their parameters: permutations of ten things are 1,024."""
 _NOTHING = PieceRow(())
 _NUMBERS = frozenset(b"0123456789.eE+-")
 _JSON_FIRST = sum(1 << byte for byte in b'"-0123456789[{tfn')
@@ -74,6 +78,8 @@ class _Lowering:
             # What two of them in a row match, the longest match takes as one.
             self.once = self.once or is_subset(concat(self.ignored, self.ignored), self.ignored)
         self.lexemes: dict[int, Lexeme] = {}
+        self.parameter: int | None = None
+        """That of the rule that is being lowered."""
         self.kept: list[Piece] = []
         self.alike: set[int] = set()
         """The grammars inside that ignore what this one does: llguidance reads them with one lexer."""
@@ -83,13 +89,20 @@ class _Lowering:
         if start is None or start.is_terminal:
             raise GrammarError("there is no rule 'start'", remedy="Define it: start: ...")
         bodies: dict[str, Piece] = {}
-        waiting = ["start"]
+        waiting: list[tuple[str, int | None]] = [("start", None)]
         while waiting:
-            name = waiting.pop()
-            if name in bodies:
+            name, self.parameter = waiting.pop()
+            shown = _instance(name, self.parameter)
+            if shown in bodies:
                 continue
-            self.named: list[str] = []
-            bodies[name] = self.rule(self.rules[name])
+            if len(bodies) >= MAX_INSTANCES:
+                raise LimitError(
+                    f"the parameters of rules have more than {MAX_INSTANCES} values",
+                    where=self.inputs.place(self.rules[name].offset),
+                    remedy="Bound them by conditions, %if lt(_, 100), or use fewer bits.",
+                )
+            self.named: list[tuple[str, int | None]] = []
+            bodies[shown] = self.rule(self.rules[name])
             waiting += self.named
         if self.ignored is not None:
             bodies = with_ignored(bodies, "start", self.copy, self.skip, self.is_apart)
@@ -103,6 +116,12 @@ class _Lowering:
 
     def rule(self, rule: RuleDefinition) -> Piece:
         attributes = rule.attributes
+        if rule.has_parameter and attributes.keys() - {"capture"}:
+            raise UnsupportedError(
+                f"attributes of rule {rule.name!r}, which has a parameter",
+                where=self.inputs.place(rule.offset),
+                remedy="Give them to a rule without one that it names.",
+            )
         if attributes.get("max_tokens") == "0":
             return _NOTHING
         if "max_chars" in attributes:
@@ -150,13 +169,12 @@ class _Lowering:
                     self.inputs.notes.append(f"no special token is in the text at {self.inputs.place(node.offset)}")
                     return self.lexeme(Regular(TEXT, "free text"), node.offset)
                 return Repeated(self.piece(body), low, high)
-            case Symbol(name, offset):
-                rule = self.rules.get(name)
-                if rule is not None and not rule.is_terminal:
-                    self.named.append(name)
-                    return Name(name, offset)
-                found = self.terminals.named(name, offset)
-                return self.lexeme(Regular(found.language, found.label, found.is_text), offset)
+            case Conditional(body, condition, offset):
+                if self.parameter is None:
+                    raise self.no_parameter("a condition in a rule without a parameter", offset)
+                return self.piece(body) if condition.holds(self.parameter) else Either(())
+            case Symbol():
+                return self.symbol(node)
             case SpecialToken():
                 piece = special_piece(node, self.inputs)
                 return self.known(piece, Lexeme(self.inputs.place(node.offset)))
@@ -167,6 +185,26 @@ class _Lowering:
             case _:
                 language, is_text = self.terminals.language(node)
                 return self.lexeme(Regular(language, _label(node), is_text), node.offset)
+
+    def symbol(self, node: Symbol) -> Piece:
+        rule = self.rules.get(node.name)
+        if rule is None or rule.is_terminal:
+            found = self.terminals.named(node.name, node.offset)
+            return self.lexeme(Regular(found.language, found.label, found.is_text), node.offset)
+        if rule.has_parameter is (node.argument is None):
+            what = "needs a parameter" if rule.has_parameter else "has no parameter"
+            raise self.no_parameter(f"rule {node.name!r} {what}", node.offset)
+        value = None
+        if node.argument is not None:
+            if self.parameter is None and not isinstance(node.argument, Constant):
+                raise self.no_parameter("there is no parameter here to pass on", node.offset)
+            value = node.argument.of(self.parameter or 0)
+        self.named.append((node.name, value))
+        return Name(_instance(node.name, value), node.offset)
+
+    def no_parameter(self, what: str, offset: int) -> GrammarError:
+        remedy = "Write name::_ where the rule is defined, and name::0 where it begins."
+        return GrammarError(what, where=self.inputs.place(offset), remedy=remedy)
 
     def whole(self, node: Json | Nested | OtherGrammar, joins: bool) -> Piece:
         piece, ends = embedded(node, self.inputs)
@@ -205,6 +243,10 @@ class _Lowering:
         piece = Regular(self.ignored or EPSILON, "ignored text")
         where = self.inputs.place(self.document.ignored[0].offset)
         return Repeated(self.known(piece, Lexeme(where)), 0, 1 if self.once else None)
+
+
+def _instance(rule: str, parameter: int | None) -> str:
+    return rule if parameter is None else f"{rule}::{parameter}"
 
 
 def _unwrapped(node: Node) -> Node:

@@ -1,7 +1,7 @@
 """The tokens of a grammar in a dialect of Lark's notation as a tree.
 
-What neither dialect has, templates, priorities, ``%declare`` and ``%override``, is refused where it stands; so are
-llguidance's parameters of rules.  What a tree means is decided elsewhere.
+What neither dialect has, templates, priorities, ``%declare`` and ``%override``, is refused where it stands.  What a
+tree means is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -11,11 +11,24 @@ from typing import Any
 
 from guided.errors import GrammarError, LimitError, UnsupportedError
 from guided.grammar.folding import place_of
+from guided.grammar.lark_dialects.parameters import (
+    ARGUMENTS,
+    COMPARISONS,
+    Argument,
+    Bits,
+    Compared,
+    Condition,
+    Connected,
+    Constant,
+    Masked,
+    Stepped,
+)
 from guided.grammar.lark_dialects.tokens import Token, TokenKind, cut
 from guided.grammar.lark_dialects.tree import (
     Alternatives,
     Both,
     CharacterRange,
+    Conditional,
     Counted,
     Dialect,
     Document,
@@ -38,6 +51,8 @@ __all__ = ["read"]
 
 MAX_NESTING = 100
 """Brackets inside each other; what follows recurses."""
+MOST = (1 << 64) - 1
+"""The greatest parameter of a rule."""
 _TEXT_ATTRIBUTES = frozenset(("capture", "stop_capture"))
 _NUMBER_ATTRIBUTES = frozenset(("max_tokens", "max_chars", "temperature"))
 _MARKER_ATTRIBUTES = frozenset(("stop", "suffix"))
@@ -122,6 +137,9 @@ class _Reader:
     def definition(self) -> RuleDefinition:
         token = self.token
         name = self.name("the name of a rule").lstrip("!?")
+        has_parameter = self.dialect is Dialect.LLGUIDANCE and self.takes("::")
+        if has_parameter and self.name("'_', the parameter of the rule") != "_":
+            raise self.error("a rule's parameter is '_'", token, f"Write {name}::_ : ...")
         for mark, what in (("::", "parameters of rules"), ("{", "templates"), (".", "priorities")):
             if self.sees(mark):
                 raise UnsupportedError(
@@ -135,7 +153,7 @@ class _Reader:
                 raise self.error(f"attributes of the terminal {name!r}", self.token, "Only rules have attributes.")
             attributes = self.attributes(name)
         self.expect(":")
-        return RuleDefinition(name, self.alternatives(), token.offset, attributes)
+        return RuleDefinition(name, self.alternatives(), token.offset, attributes, has_parameter)
 
     def attributes(self, rule: str) -> dict[str, Node | str | None]:
         self.expect("[")
@@ -209,13 +227,15 @@ class _Reader:
             parts.append(self.row())
         if self.takes("->"):
             self.name("a name behind '->'")
-        if self.token.text == "%if":
-            raise UnsupportedError(
-                "a condition on the parameter of a rule", where=self.place(self.token), remedy="Write the rules out."
-            )
         if len(parts) > 1 and self.dialect is Dialect.XGRAMMAR:
             raise self.not_in_dialect("&", offset)
-        return parts[0] if len(parts) == 1 else Both(tuple(parts), offset)
+        body = parts[0] if len(parts) == 1 else Both(tuple(parts), offset)
+        if self.token.text != "%if":
+            return body
+        if self.dialect is Dialect.XGRAMMAR:
+            raise self.not_in_dialect("%if", offset)
+        self.at += 1
+        return Conditional(body, self.condition(), offset)
 
     def row(self) -> Node:
         offset = self.token.offset
@@ -269,9 +289,9 @@ class _Reader:
 
     def not_in_dialect(self, operator: str, offset: int) -> UnsupportedError:
         return UnsupportedError(
-            f"the operator {operator} of terminals, which XGrammar does not have",
+            f"{operator}, which XGrammar does not have",
             where=place_of(self.text, offset),
-            remedy="Read the text in llguidance's dialect, or write the terminal without it.",
+            remedy="Read the text in llguidance's dialect, or write it without.",
         )
 
     def atom(self) -> Node:
@@ -311,11 +331,104 @@ class _Reader:
         return CharacterRange(ord(ends[0]), ord(ends[1]), token.offset)
 
     def symbol(self, token: Token) -> Node:
+        if self.takes("::"):
+            if self.dialect is Dialect.XGRAMMAR:
+                raise self.not_in_dialect("a parameter of a rule", token.offset)
+            return Symbol(token.text.lstrip("!?"), token.offset, self.argument())
         after = self.tokens[self.at + 1] if self.at + 1 < len(self.tokens) else token
-        if self.sees("::") or (self.sees("{") and after.kind is not TokenKind.NUMBER and after.text != ","):
-            what = "the parameter of a rule" if self.sees("::") else "a template"
-            raise UnsupportedError(what, where=self.place(self.token), remedy="Write the rules out.")
+        if self.sees("{") and after.kind is not TokenKind.NUMBER and after.text != ",":
+            raise UnsupportedError("a template", where=self.place(self.token), remedy="Write the rules out.")
         return Symbol(token.text.lstrip("!?"), token.offset)
+
+    # Parameters
+
+    def argument(self) -> Argument:
+        """What a use passes on: ``_``, a number, or a function of the parameter."""
+        token = self.token
+        if token.kind is TokenKind.NUMBER:
+            return Constant(self.parameter())
+        name = self.name("what to pass on")
+        if name == "_":
+            return Masked()
+        if name not in ARGUMENTS:
+            raise self.error(f"there is no function {name!r} of a parameter", token, f"Known: {', '.join(ARGUMENTS)}.")
+        self.expect("(")
+        found: Argument
+        if name in ("incr", "decr"):
+            found = Stepped(self.bits(), name == "incr")
+        else:
+            value = self.parameter() if name in ("bit_and", "bit_or") else 1 << self.bit(63)
+            kept = {"bit_and": value, "clear_bit": MOST & ~value}.get(name, MOST)
+            found = Masked(kept, value if name in ("bit_or", "set_bit") else 0)
+        self.expect(")")
+        return found
+
+    def condition(self) -> Condition:
+        """What ``%if`` asks of the parameter."""
+        token = self.token
+        name = self.name("a condition")
+        if name == "true":
+            if self.takes("("):
+                self.expect(")")
+            return Connected("and", ())
+        self.enter(token)
+        self.expect("(")
+        found: Condition
+        if name in ("and", "or"):
+            left = self.condition()
+            self.expect(",")
+            found = Connected(name, (left, self.condition()))
+        elif name == "not":
+            found = Connected("not", (self.condition(),))
+        elif name in ("bit_set", "bit_clear"):
+            at = self.bit(63)
+            found = Compared("eq", Bits(at, at + 1), int(name == "bit_set"))
+        elif name in ("is_ones", "is_zeros"):
+            bits = self.bits()
+            found = Compared("eq", bits, bits.most if name == "is_ones" else 0)
+        elif name.removeprefix("bit_count_") in COMPARISONS:
+            bits = self.bits()
+            self.expect(",")
+            counted = name.startswith("bit_count_")
+            number = self.bit(63) if counted else self.parameter()
+            found = Compared(name.removeprefix("bit_count_"), bits, number, counted)
+        else:
+            raise self.error(f"there is no condition {name!r}", token, "For example lt(_, 3), bit_set(2), not(...).")
+        self.expect(")")
+        self.depth -= 1
+        return found
+
+    def bits(self) -> Bits:
+        """``_`` or ``[low:high]``."""
+        token = self.token
+        if not self.takes("["):
+            if self.name("'_' or '[low:high]'") != "_":
+                raise self.error("expected '_' or '[low:high]'", token, "Write _ for all bits.")
+            return Bits()
+        low = self.bit(63)
+        self.expect(":")
+        high = self.bit(64)
+        self.expect("]")
+        if high <= low:
+            raise self.error("the ends of these bits are in the wrong order", token, "The second is beyond the last.")
+        return Bits(low, high)
+
+    def bit(self, most: int) -> int:
+        token = self.token
+        found = self.parameter()
+        if found > most:
+            raise self.error(f"the number is greater than {most}", token, "Parameters have 64 bits.")
+        return found
+
+    def parameter(self) -> int:
+        token = self.token
+        self.at += 1
+        text = token.text.lower()
+        digits = text[2:] if text.startswith("0x") else text
+        number = int(text, 16 if text.startswith("0x") else 10) if digits.isalnum() and len(digits) <= 20 else -1
+        if token.kind is not TokenKind.NUMBER or not 0 <= number <= MOST:
+            raise self.error("expected a number of up to 64 bits", token, "Write 7, or 0x7.")
+        return number
 
     def directive(self, token: Token) -> Node:
         if token.text == "%json":

@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeAlias
 
+from guided.grammar.lark_dialects.parameters import Argument, Condition
+
 __all__ = [
     "Alternatives",
     "Both",
     "CharacterRange",
+    "Conditional",
     "Counted",
     "Dialect",
     "Document",
@@ -109,9 +112,19 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Symbol:
-    """A rule or terminal by its name."""
+    """A rule or terminal by its name, with what it passes on to a rule that has a parameter."""
 
     name: str
+    offset: int
+    argument: Argument | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Conditional:
+    """An alternative for those parameters of its rule for which the condition holds."""
+
+    body: Node
+    condition: Condition
     offset: int
 
 
@@ -157,7 +170,7 @@ class OtherGrammar:
 
 Node: TypeAlias = (
     "Row | Alternatives | Both | NotIn | Counted | Literal | CharacterRange | Pattern | Symbol | SpecialToken | Json"
-    " | Structured | Nested | OtherGrammar"
+    " | Structured | Nested | OtherGrammar | Conditional"
 )
 
 
@@ -169,6 +182,7 @@ class RuleDefinition:
     body: Node
     offset: int
     attributes: Mapping[str, Node | str | None] = field(default_factory=dict)
+    has_parameter: bool = False
 
     @property
     def is_terminal(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import guided
-from guided.errors import GrammarError, GuidedError, UnsupportedError
+from guided.errors import GrammarError, GuidedError, LimitError, UnsupportedError
 from tests.engines import assert_same_masks, llguidance_matchers
 from tests.vocabularies import of_bytes
 
@@ -19,6 +19,19 @@ f_foo_hd[lazy]: TEXT "<f"
 f_foo: f_foo_hd "=foo>" /[a-z]+/ "</f>"
 f_bar_hd[lazy]: TEXT "<f"
 f_bar: f_bar_hd "=bar>" /[0-9]+/ "</f>"
+"""
+PERMUTATIONS = """
+start: all::0x0 ";"
+all::_: "" %if is_ones([0:3])
+   | "a" all::set_bit(0) %if bit_clear(0)
+   | "b" all::set_bit(1) %if bit_clear(1)
+   | "c" all::set_bit(2) %if bit_clear(2)
+"""
+COUNTS = """
+start: list::0
+list::_: "a" list::incr([0:2]) %if lt([0:2], 2)
+   | ("b" | "c") list::incr([2:5]) %if and(le([2:5], 3), bit_count_le(_, 2))
+   | ""
 """
 LANGUAGES = [
     ('start: "a" | B "c"i\nB: "\\x41".."Z"', ["a", "Ac", "ZC"], ["b", "ac"]),
@@ -36,6 +49,10 @@ LANGUAGES = [
     ('start: a "x"?\na[max_tokens=0]: /b+/', ["", "x"], ["b"]),
     ('start: e\ne: "(" e ")" | /[0-9]+/ | e "*" e', ["(1*23)", "1*2*3"], ["(1", "1**2"]),
     (r'start: /\w{2}/ " " /[^\d\s]+/', ["\u00e9\u0663 x"], ["\u00e9a 1"]),
+    (PERMUTATIONS, ["abc;", "cab;"], ["ab;", "abb;", "abca;"]),
+    (COUNTS, ["", "aacb", "cccc"], ["aaa", "ccccc"]),
+    ('start: x::0xF0\nx::_: "a" x::decr([4:8]) %if not(is_zeros([4:8]))\n  | "b" y::bit_or(3) %if true\ny::_: "c" %if eq(_, 3)'
+     '\n  | "d" y::clear_bit(4) %if bit_set(4) | "e" %if and(ge([0:2], 3), ne(_, 3))', ["a" * 15 + "bc", "bde"], ["bc", "abde"]),
     (TOOLS, ["", "x <", "a<f=foo>ab</f><f=bar>1</f>z"], ["<f", "<f=foo>1</f>", "a<f>"]),
 ]  # fmt: skip
 
@@ -109,6 +126,16 @@ def test_it_refuses_where_the_lexer_matters(text: str, place: str, words: str) -
         ("start: /a/x", UnsupportedError, "line 1, column 8", "the flag 'x'"),
         ("%grammar_options {}\nstart: /a/", UnsupportedError, "line 1, column 1", "%grammar_options"),
         ('%llguidance {"allow_invalid_utf8": true}\nstart: /a/', UnsupportedError, "line 1, column 1", "option"),
+        ("start: a\na::_: /x/", GrammarError, "line 1, column 8", "needs a parameter"),
+        ("start: a::1\na: /x/", GrammarError, "line 1, column 8", "has no parameter"),
+        ("start: a::_\na::_: /x/", GrammarError, "line 1, column 8", "to pass on"),
+        ("start: /x/ %if true", GrammarError, "line 1, column 8", "without a parameter"),
+        ("start: a::twice(2)\na::_: /x/", GrammarError, "line 1, column 11", "'twice'"),
+        ("start: a::0\na::_: /x/ %if odd(_)", GrammarError, "line 2, column 15", "'odd'"),
+        ("start: a::0\na::_: /x/ %if lt([3:3], 1)", GrammarError, "line 2, column 18", "wrong order"),
+        ("start: a::0\na::_: /x/ %if bit_set(64)", GrammarError, "line 2, column 23", "greater than 63"),
+        ("start: a::0\na::_: \"x\" a::incr(_) | \"y\"", LimitError, "line 2, column 1", "2000 values"),
+        ("start: a::0\na::_[lazy]: /x/", UnsupportedError, "line 2, column 1", "attributes"),
         ("start: <[^3]>", UnsupportedError, "line 1, column 8", "tokens of text"),
         ('start: %regex {"type": "number"}', UnsupportedError, "line 1, column 8", "%regex"),
     ],
