@@ -51,7 +51,8 @@ def tags(
 
     A tag begins at the first *trigger* in the text.  Triggers are the tags' beginnings, unless ``triggers`` gives
     shorter ones, each the beginning of some (``"<function="`` for ``"<function=a>"`` and ``"<function=b>"``): free text
-    never holds a trigger, so what follows one is a tag.  Tags that begin with a special token are triggered by it.
+    never holds a trigger, so what follows one is a tag.  Tags that begin with a special token are triggered by it, and
+    with ``triggers`` that begin them not, so are tags with one further on in their beginning.
 
     ``at_least_one`` asks for one; ``at_most_one`` leaves only free text after the first, and ``stop_after_first``
     nothing.  ``free_text=False`` leaves out all of it: tags stand next to each other, with ``separator`` between.
@@ -167,8 +168,10 @@ def _triggers(begins: Sequence[Sequence[Piece]], given: Sequence[str] | None, ex
         found = sorted(set(given))
         if isinstance(given, str) or not all(isinstance(trigger, str) and trigger for trigger in found):
             raise GrammarError("triggers are texts that are not empty", remedy='Pass a list, such as ["<function="].')
-        for text in texts:
-            if not any(text.startswith(trigger) for trigger in found):
+        for pieces in begins:
+            text = pieces[0]
+            # Without a trigger of its own the first special token in it tells that a tag begins.
+            if all(isinstance(p, str) for p in pieces) and not any(str(text).startswith(t) for t in found):
                 raise GrammarError(
                     f"no trigger begins the tag {text!r}", remedy="Add one: a beginning of it, or all of it."
                 )

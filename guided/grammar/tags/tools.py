@@ -1,6 +1,7 @@
 """`guided.tool_calls`: functions that a model may call, as tags in the notation of its family.
 
-Arguments are JSON under the function's schema; all else of a call is fixed text, as chat templates print it.
+Arguments are JSON under the function's schema, or elements of a family's own; all else of a call is fixed text, as chat
+templates print it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from guided.grammar.ir import Body, Choice, Grammar, Reference, Terminal
 from guided.grammar.ir import Sequence as Parts
 from guided.grammar.json_schema import closed_json_schema, json_schema
 from guided.grammar.json_schema.reading.source import read
+from guided.grammar.regex import regex
 from guided.grammar.regular.expr import literal
 from guided.grammar.special import SpecialNames, special_token
 from guided.grammar.tags.delimiters import Piece
@@ -90,7 +92,7 @@ def tool_calls(
     call = FORMATS[style]
     special = [name for name in call.special_tokens if named is None or name in named]
     writing = {"order": order, "spelling": spelling, "whitespace": whitespace}
-    calls = _Calls(call, special, {tool.name: _arguments(tool, strict, writing) for tool in chosen})
+    calls = _Calls(call, special, {tool.name: _arguments(tool, strict, writing, call, special) for tool in chosen})
     required = function is not None or choice is ToolChoice.REQUIRED
     if choice is ToolChoice.NONE and function is not None:
         raise GrammarError("a function is asked for and none may be called", remedy="Leave out function or choice.")
@@ -151,9 +153,18 @@ def _specification(tool: Any, number: int) -> _Tool:
         raise GrammarError(f"tool {name!r}: the schema is not plain JSON data: {error}", where=where) from None
 
 
-def _arguments(tool: _Tool, strict: bool | None, writing: dict[str, Any]) -> Grammar:
+def _arguments(
+    tool: _Tool, strict: bool | None, writing: dict[str, Any], call: CallFormat, special: Sequence[str]
+) -> Grammar:
+    # Loaded late: elements are made of free text, whose package loads this file.
+    from guided.grammar.xml_arguments import xml_arguments
+
     strict = tool.strict if strict is None else strict
     try:
+        if call.arguments is not None:
+            return xml_arguments(
+                json.loads(tool.schema), call.arguments, special_tokens=special, strict=strict, **writing
+            )
         if strict is None:
             return closed_json_schema(tool.schema, **writing)
         return json_schema(tool.schema, strict=strict, **writing)
@@ -176,14 +187,25 @@ class _Calls:
     def _each(self) -> list[Tag]:
         call = self.call
         return [
-            Tag(self._pieces(f"{call.before}{name}{call.between}"), arguments, self._pieces(call.after))
+            Tag(self._pieces(f"{call.before}{name}{call.between}"), self._content(arguments), self._pieces(call.after))
             for name, arguments in self.arguments.items()
         ]
+
+    def _content(self, arguments: Grammar) -> Grammar:
+        """The arguments, behind the number of the call where there is one."""
+        if self.call.numbered is None:
+            return arguments
+        behind = [choice_of([piece]) if isinstance(piece, str) else piece for piece in self._pieces(self.call.numbered)]
+        return _one_after_another((regex("[0-9]+"), *behind, arguments))
 
     def _triggers(self) -> list[str] | None:
         """What begins a call, where that is text and shorter than all that comes before the arguments."""
         trigger = self.call.trigger
-        return None if trigger is None or self._pieces(trigger) != [trigger] else [trigger]
+        return None if trigger is None or not self._is_text(trigger) else [trigger]
+
+    def _is_text(self, text: str) -> bool:
+        """Is no special token in it?"""
+        return all(isinstance(piece, str) for piece in self._pieces(text))
 
     def _section(self, parallel: bool) -> Tag:
         calls = tags(
@@ -195,10 +217,11 @@ class _Calls:
     def with_text(self, required: bool, parallel: bool) -> Grammar:
         """Calls, with text before and after them unless they are required."""
         if self.call.opening:
-            section = [self._section(parallel)]
+            section = self._section(parallel)
             if required:
-                return tags(section, free_text=False, at_least_one=True, at_most_one=True)
-            return tags(section, stop_after_first=True)
+                begin = self._pieces(self.call.before_section + self.call.opening)
+                return tags([replace(section, begin=begin)], free_text=False, at_least_one=True, at_most_one=True)
+            return tags([section], triggers=None if self._is_text(self.call.opening) else [], stop_after_first=True)
         if required:
             return tags(
                 self._each(),
@@ -211,12 +234,12 @@ class _Calls:
 
     def no_call(self) -> Grammar:
         """Text in which no call begins."""
-        first = self._pieces(self.call.opening or self.call.before)
+        is_text = self._is_text(self.call.opening or self.call.before)
         trigger = self.call.trigger or self.call.opening or self.call.before
-        text = text_without([trigger] if first[0] else [])
+        text = text_without([trigger] if is_text else [])
         assembly = Assembly()
         start = assembly.rule("text", Terminal(text, "text"))
-        return assembly.finish(start, source=("no call", trigger, first[0] == ""), rebuild=(tool_calls, (), {}))
+        return assembly.finish(start, source=("no call", trigger, not is_text), rebuild=(tool_calls, (), {}))
 
     def segments(self, may_call: bool, required: bool, parallel: bool) -> Grammar:
         """Functionary's: text under the name ``all``, and calls, in segments with a separator between."""

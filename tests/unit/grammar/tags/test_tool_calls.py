@@ -17,6 +17,7 @@ from guided import ToolChoice, ToolStyle
 from guided.errors import GrammarError, UnsatisfiableError, VocabularyError
 from guided.grammar.json_schema.reading.source import read
 from guided.grammar.tags.styles import FORMATS
+from guided.grammar.xml_arguments.notation import NOTATIONS, JsonType
 from guided.testing import check_constraint
 from tests import vocabularies
 
@@ -53,7 +54,54 @@ N = '{"zone": "utc"}'
 B = {name.strip("<>").replace("｜", "").replace("▁", "_"): name for name in FORMATS[ToolStyle.DEEPSEEK].special_tokens}
 V3 = B["tool_calls_begin"], B["tool_call_begin"], B["tool_sep"], B["tool_call_end"], B["tool_calls_end"]
 
+
+def elements(style: ToolStyle, *arguments: tuple[str, JsonType, str]) -> str:
+    kind = FORMATS[style].arguments
+    assert kind is not None
+    notation = NOTATIONS[kind]
+    return "".join(
+        f"{notation.before}{name}{notation.after}{notation.openings[of]}{value}{notation.closing}\n"
+        for name, of, value in arguments
+    )
+
+
+XML = [style for style in ToolStyle if FORMATS[style].arguments is not None]
+WX = {
+    style: elements(style, ("city", JsonType.STRING, "Köln"), ("days", JsonType.NUMBER, "2")).rstrip("\n")
+    for style in XML
+}
+NX = {style: elements(style, ("zone", JsonType.STRING, "utc")).rstrip("\n") for style in XML}
+QWEN, GLM = ToolStyle.QWEN_CODER, ToolStyle.GLM
+
+
+def dsml(style: ToolStyle, *calls: tuple[str, str]) -> str:
+    call = FORMATS[style]
+    return call.opening + "".join(f"{call.before}{f}{call.between}{x}\n{call.after}" for f, x in calls) + call.closing
+
+
+def kimi(*calls: tuple[str, str]) -> str:
+    inside = "".join(
+        f"<|tool_call_begin|>functions.{f}:{n}<|tool_call_argument_begin|>{x}<|tool_call_end|>"
+        for n, (f, x) in enumerate(calls)
+    )
+    return f"<|tool_calls_section_begin|>{inside}<|tool_calls_section_end|>"
+
+
+def qwen(f: str, x: str) -> str:
+    return f"<tool_call>\n<function={f}>\n{x}\n</function>\n</tool_call>"
+
+
+def exaone(f: str, x: str) -> str:
+    return f'<tool_call>{{"name": "{f}", "arguments": {x}}}</tool_call>'
+
+
 ONE = {
+    **{style: dsml(style, ("weather", WX[style])) for style in XML if FORMATS[style].opening},
+    QWEN: qwen("weather", WX[QWEN]),
+    ToolStyle.MIMO: f"<tool_call><function=weather>{WX[ToolStyle.MIMO]}</function></tool_call>",
+    GLM: f"<tool_call>weather\n{WX[GLM]}\n</tool_call>",
+    ToolStyle.KIMI: kimi(("weather", W)),
+    ToolStyle.EXAONE: exaone("weather", W),
     ToolStyle.HERMES: f'<tool_call>\n{{"name": "weather", "arguments": {W}}}\n</tool_call>',
     ToolStyle.LLAMA: f"<function=weather>{W}</function>",
     ToolStyle.LLAMA_JSON: f'{{"name": "weather", "parameters": {W}}}',
@@ -64,6 +112,12 @@ ONE = {
     ToolStyle.FUNCTIONARY: f"weather\n{W}",
 }
 TWO = {
+    **{style: dsml(style, ("weather", WX[style]), ("now", NX[style])) for style in XML if FORMATS[style].opening},
+    QWEN: f"{ONE[QWEN]}\n{qwen('now', NX[QWEN])}",
+    ToolStyle.MIMO: f"{ONE[ToolStyle.MIMO]}<tool_call><function=now>{NX[ToolStyle.MIMO]}</function></tool_call>",
+    GLM: f"{ONE[GLM]}<tool_call>now{NX[GLM]}</tool_call>",
+    ToolStyle.KIMI: kimi(("weather", W), ("now", N)),
+    ToolStyle.EXAONE: f"{ONE[ToolStyle.EXAONE]}\n{exaone('now', N)}",
     ToolStyle.HERMES: f'{ONE[ToolStyle.HERMES]}\n<tool_call>\n{{"name": "now", "arguments": {N}}}\n</tool_call>',
     ToolStyle.LLAMA: f"<function=weather>{W}</function><function=now>{N}</function>",
     ToolStyle.LLAMA_JSON: f'{ONE[ToolStyle.LLAMA_JSON]}; {{"name": "now", "parameters": {N}}}',
@@ -102,18 +156,21 @@ def test_calls_of_the_style(style: ToolStyle, special: bool) -> None:
         return accepts(compiled(special, style=style, **options), text, special)
 
     text = "all\nHello" if style is ToolStyle.FUNCTIONARY else "Hello, [ and < and {"
-    one, two = ONE[style], TWO[style]
+    one, two, w, n, nothing = ONE[style], TWO[style], WX.get(style, W), NX.get(style, N), "" if style in WX else "{}"
+    forced = FORMATS[style].before_section
     mixed = f"all\nHello>>>{one}" if style is ToolStyle.FUNCTIONARY else f"{text}{one}"
     assert takes(text) and takes(one) and takes(mixed)
     assert takes(two) or style is ToolStyle.LLAMA_JSON
-    assert takes(two, choice=ToolChoice.REQUIRED) and takes(one, choice=ToolChoice.REQUIRED)
+    assert takes(forced + two, choice=ToolChoice.REQUIRED) and takes(forced + one, choice=ToolChoice.REQUIRED)
     assert not takes(text, choice=ToolChoice.REQUIRED) and not takes(mixed, choice=ToolChoice.REQUIRED)
     assert takes(one, parallel=False) and not takes(two, parallel=False)
     assert takes(text, choice=ToolChoice.NONE) and not takes(mixed, choice=ToolChoice.NONE)
+    one, two = forced + one, forced + two
     assert takes(one, function="weather") and not takes(one, function="now") and not takes(two, function="weather")
-    for wrong in (one.replace("Köln", "\\q"), one.replace("weather", "rain"), one.replace(W, N), one.replace(W, "[]")):
+    for wrong in (one.replace("2", "\\q"), one.replace("weather", "rain"), one.replace(w, n), one.replace(w, "[]")):
         assert not takes(wrong, choice=ToolChoice.REQUIRED), wrong
-    assert takes(one.replace("weather", "ping").replace(W, "{}"), choice=ToolChoice.REQUIRED)
+    empty = one.replace("weather", "ping").replace(w, nothing).replace("ping\n\n", "ping\n")
+    assert takes(empty, choice=ToolChoice.REQUIRED)
     assert not takes(one.replace("weather", "ping"), choice=ToolChoice.REQUIRED)
 
 
