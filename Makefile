@@ -31,6 +31,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "== setting up $(VENV): the first time takes some minutes, most of it for torch (with CUDA 3 GB more: see README)"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --constraint constraints.txt --editable '.[$(EXTRAS)]'
+	$(BIN)/guided warmup
 	@touch $@
 
 demo: $(STAMP)
@@ -44,10 +45,12 @@ lint: $(STAMP)
 	@$(BIN)/mypy
 
 test: lint
-	@echo "== kernels (the first run compiles them, a minute or two)"
+	@echo "== kernels (compiled where their sources are new, about a minute)"
 	@$(BIN)/guided warmup
 	@echo "== pytest, by two processes"
 	@$(BIN)/python -m pytest -n 2 --dist loadfile
+	@echo "== what only kernels call, compiled by Numba (the first time takes a minute or two)"
+	@GUIDED_KERNELS=numba $(BIN)/python -m pytest tests/unit/kernels
 
 test-slow: lint
 	@GUIDED_TEST_ALL=1 $(BIN)/python -m pytest -m "slow or not slow"

@@ -105,10 +105,18 @@ def counted_stages(
 
 @contextmanager
 def kernel_compilation(*, quiet: bool = False) -> Iterator[list[str]]:
-    """Yields the names of the kernels compiled so far, in order; from the first one on a bar or a line shows it."""
+    """Yields the names of the kernels compiled so far, in order; from the first one on a bar or a line shows it.
+
+    None is where they come from a library.
+    """
+    from guided.kernels.jit import JUST_IN_TIME
+
+    if not JUST_IN_TIME:
+        yield []
+        return
     from numba.core import event
 
-    from guided.kernels.jit import compiled_kernel, kept_elsewhere, logger
+    from guided.kernels.just_in_time import compiled_kernel, kept_elsewhere, logger
 
     compiled: list[str] = []
     here = threading.get_ident()

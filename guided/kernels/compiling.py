@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from numba.core import event
-from numba.core.compiler_lock import global_compiler_lock
+from guided.kernels.jit import JUST_IN_TIME
 
 __all__ = ["CompilerClock", "compiler_clock"]
 
 
-class CompilerClock(event.Listener):  # type: ignore[misc]
+class CompilerClock:
     """Seconds in which a thread held Numba's compiler lock: it compiled a kernel, or loaded a compiled one."""
 
     def __init__(self) -> None:
@@ -26,17 +25,21 @@ class CompilerClock(event.Listener):  # type: ignore[misc]
     @property
     def running(self) -> bool:
         """Whether this thread holds the lock; what is raised in it then leaves kernels half made, for good."""
+        if not JUST_IN_TIME:
+            return False
+        from numba.core.compiler_lock import global_compiler_lock
+
         return bool(global_compiler_lock.is_locked())
 
-    def on_start(self, of: Any) -> None:
-        """Numba says that somebody asks for the lock."""
+    def begin(self) -> None:
+        """Somebody asks for the lock."""
         if threading.get_ident() == self._thread:
             if self._depth == 0:
                 self._began = time.perf_counter()
             self._depth += 1
 
-    def on_end(self, of: Any) -> None:
-        """Numba says that somebody gave the lock back."""
+    def end(self) -> None:
+        """Somebody gave the lock back."""
         if threading.get_ident() == self._thread:
             self._depth -= 1
             if self._depth == 0:
@@ -47,5 +50,17 @@ class CompilerClock(event.Listener):  # type: ignore[misc]
 def compiler_clock() -> Iterator[CompilerClock]:
     """A clock of this thread that runs, during the block, while Numba is at work."""
     clock = CompilerClock()
-    with event.install_listener("numba:compiler_lock", clock):
+    if not JUST_IN_TIME:
+        yield clock
+        return
+    from numba.core import event
+
+    class Listener(event.Listener):  # type: ignore[misc]
+        def on_start(self, of: Any) -> None:
+            clock.begin()
+
+        def on_end(self, of: Any) -> None:
+            clock.end()
+
+    with event.install_listener("numba:compiler_lock", Listener()):
         yield clock

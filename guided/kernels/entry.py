@@ -58,7 +58,7 @@ def _advance(t, lexed, marking, state, token):
     return after << 2 | found if marking and after > 0 else after
 
 
-@entry
+@entry("long, flag, flag, long, long")
 def advance(t, lexed, marking, state, token):
     """The state after a token's bytes: 0 when dead or when it has none, -1: request.
 
@@ -81,7 +81,7 @@ def advance(t, lexed, marking, state, token):
     return after
 
 
-@entry
+@entry("long, flag, long, longs, longs")
 def advance_each(t, lexed, state, tokens, found):
     """Write the state after each of some tokens, all from one state, to ``found``; -1: request."""
     for i in range(tokens.shape[0]):
@@ -92,7 +92,7 @@ def advance_each(t, lexed, state, tokens, found):
     return np.int64(0)
 
 
-@entry
+@entry("long, flag")
 def rehash(t, kept):
     """Make the hash of segments anew (``kept``), or those of continuations and states, after room was made for more."""
     if kept:
@@ -107,7 +107,7 @@ def rehash(t, kept):
     return np.int64(0)
 
 
-@entry
+@entry("long, flag, long")
 def settle_one(t, as_is, item):
     """The continuation of one item, after returns unless ``as_is``; -1: request."""
     scratch = views.scratch(t)
@@ -118,7 +118,7 @@ def settle_one(t, as_is, item):
     return parser.settle(t, scratch.more, 1)
 
 
-@entry
+@entry("long, long")
 def boundary_state(t, continuation):
     """The state that is at the boundary of one continuation, owing nothing; -1: request."""
     scratch = views.scratch(t)

@@ -1,6 +1,7 @@
 """Kernels that lie compiled on the disk, loaded before they are needed.
 
-A kernel is loaded when it is first called, 2 to 25 ms each, which would be in the middle of somebody's first texts.
+Numba loads a kernel when it is first called, 2 to 25 ms each, which would be in the middle of somebody's first texts.
+The library of `guided.kernels.ahead` has them all at once.
 """
 
 from __future__ import annotations
@@ -10,9 +11,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from numba.core.dispatcher import Dispatcher
-
 from guided.kernels import entry
+from guided.kernels.jit import JUST_IN_TIME
 from guided.kernels.lexing import determinise, finite_texts, minimal, number_states, part_pairs, product, strings
 from guided.kernels.masking import effect_deltas, effects, places, rows
 from guided.kernels.parsing import parser, record_nodes, threads
@@ -30,8 +30,9 @@ _loading = threading.Lock()
 
 def load_compiled() -> None:
     """Load what reading a text under a constraint may call; nothing is compiled, and the second time does nothing."""
-    with _loading:
-        _load()
+    if JUST_IN_TIME:
+        with _loading:
+            _load()
 
 
 @lru_cache(maxsize=1)
@@ -42,6 +43,8 @@ def _load() -> None:
 
 
 def _kernels() -> Iterator[Any]:
+    from numba.core.dispatcher import Dispatcher
+
     for module in _MODULES:
         for name in module.__all__ if hasattr(module, "__all__") else vars(module):
             kernel = getattr(module, name)

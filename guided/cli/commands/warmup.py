@@ -16,9 +16,11 @@ from typing import Annotated
 import typer
 
 from guided.cli.compilation.kernel_claims import shared_kernels
+from guided.cli.compilation.kernel_library import kernels_of_library
 from guided.cli.methods.options import AsJson
 from guided.cli.output import print_json, print_text
 from guided.cli.progress import kernel_compilation
+from guided.kernels.ahead.library import FOLDER
 
 __all__ = ["compile_beside", "warmup"]
 
@@ -29,17 +31,21 @@ def warmup(
 ) -> None:
     """Compile the kernels ahead: once after installing, or when building an image.
 
-    They are kept beside the package, or in `NUMBA_CACHE_DIR` where that is set. Where there are two processors,
-    a second process compiles about half of them.
+    They become a library beside the package, which later processes load without Numba. Where that cannot be made,
+    because nothing links it or the folder cannot be written, Numba keeps them: beside the package, or in
+    `NUMBA_CACHE_DIR` where that is set; where there are two processors, a second process compiles about half of them.
 
     **Examples:**
 
         guided warmup
-        NUMBA_CACHE_DIR=/opt/cache guided warmup --quiet
+        GUIDED_KERNELS=numba NUMBA_CACHE_DIR=/opt/cache guided warmup --quiet
     """
+    began, clock = time.perf_counter(), time.time()
+    if (count := kernels_of_library(quiet=quiet or as_json)) is not None:
+        _tell(count, time.perf_counter() - began, str(FOLDER), quiet=quiet, as_json=as_json)
+        return
     from guided.cli.compilation import kernel_calls
 
-    began, clock = time.perf_counter(), time.time()
     with kernel_compilation(quiet=quiet or as_json) as compiled:
         folders = _cache_folders()
         new = not any(any(folder.glob("*.nbi")) for folder in folders)
@@ -49,7 +55,10 @@ def warmup(
     seconds = time.perf_counter() - began
     # What the second process compiled is seen in the cache alone.
     count = max(len(compiled), _kept_since(folders, clock)) if new else len(compiled)
-    home = os.path.commonpath(folders)
+    _tell(count, seconds, os.path.commonpath(folders), quiet=quiet, as_json=as_json)
+
+
+def _tell(count: int, seconds: float, home: str, *, quiet: bool, as_json: bool) -> None:
     if as_json:
         print_json({"compiled": count, "seconds": round(seconds, 3), "cache": home})
     elif not quiet:

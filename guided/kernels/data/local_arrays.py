@@ -9,14 +9,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import types
-from numba.core import cgutils
-from numba.core.errors import RequireLiteralValue
-from numba.extending import intrinsic
-from numba.np.arrayobj import make_array, populate_array
-from numba.np.numpy_support import from_dtype
 
-from guided.kernels.data.views import Plain
+from guided.kernels.jit import JUST_IN_TIME, intrinsic
+
+if JUST_IN_TIME:
+    from numba import types
+    from numba.core import cgutils
+    from numba.core.errors import RequireLiteralValue
+    from numba.np.arrayobj import make_array, populate_array
+    from numba.np.numpy_support import from_dtype
+
+    from guided.kernels.data.array_types import Plain
 
 __all__ = ["local_bytes", "local_int_rows", "local_ints", "local_long_rows", "local_longs"]
 
@@ -51,10 +54,10 @@ def _literal(length: Any) -> int:
 
 def _flat(dtype: type) -> Any:
     """A kernel's function of a length."""
-    kind = Plain(from_dtype(np.dtype(dtype)), 1, "C")
 
     @intrinsic(prefer_literal=True)
     def local(typing_context: Any, length: Any) -> Any:
+        kind = Plain(from_dtype(np.dtype(dtype)), 1, "C")
         return kind(length), _made(kind, (_literal(length),))
 
     return local
@@ -62,10 +65,10 @@ def _flat(dtype: type) -> Any:
 
 def _rows(dtype: type) -> Any:
     """A kernel's function of a number of rows and their length."""
-    kind = Plain(from_dtype(np.dtype(dtype)), 2, "C")
 
     @intrinsic(prefer_literal=True)
     def local(typing_context: Any, length: Any, width: Any) -> Any:
+        kind = Plain(from_dtype(np.dtype(dtype)), 2, "C")
         return kind(length, width), _made(kind, (_literal(length), _literal(width)))
 
     return local

@@ -218,7 +218,7 @@ def _expand(automaton, parts, counts, state):
     return start
 
 
-@entry
+@entry("long, long, long")
 def determinise(t, n_queue, limit):
     """Find the edges of ``queue[:n_queue]`` and of the states that they lead to, nearest first, ``limit`` at most.
 
@@ -289,7 +289,7 @@ def determinise(t, n_queue, limit):
     return 0
 
 
-@entry
+@entry("long")
 def publish(t):
     """Let the edges that `determinise` has found be seen; how many of the states lead back to themselves.
 
@@ -320,7 +320,7 @@ def add_edge(automaton, first, at, byte, target):
     return at + 1
 
 
-@entry
+@entry("long, const bytes, ints, int_rows, long, long, long")
 def write_words(t, data, ends, nodes, state, last, mode):
     """Write the edges of ``state``, new states for what is left of some words, and their edges; where its own begin.
 
@@ -371,7 +371,7 @@ def write_words(t, data, ends, nodes, state, last, mode):
     return begin
 
 
-@entry
+@entry("long, const bytes, long, long, long, long")
 def write_names(t, data, state, at, last, mode):
     """Write the states from ``state`` on that read quoted texts one byte each, and their edges from ``at`` on.
 
@@ -390,7 +390,7 @@ def write_names(t, data, state, at, last, mode):
         automaton.target[edge] = last if i + 1 == n or data[i + 1] == 0xFF else here + 1
 
 
-@entry
+@entry("long, long, long")
 def describe(t, state, first):
     """Note in ``closed`` the classes of ASCII bytes on which a state whose edges begin at ``first`` stays as it is."""
     automaton = views.automaton(t)
@@ -417,7 +417,7 @@ def describe(t, state, first):
     automaton.closed[state] = closed
 
 
-@entry
+@entry("long, long")
 def rehash(t, n_states):
     """Enter all sets of several parts into an empty ``set_hash``; how many there are."""
     parts = views.parts(t)
@@ -436,7 +436,7 @@ def rehash(t, n_states):
     return n_sets
 
 
-@entry
+@entry("long, long, longs, bytes, bytes, longs")
 def leads_back(t, state, first, low, high, after):
     """Does every character whose bytes some phases say lead from a state back to it?  1, 0, ``-state``: edges needed.
 

@@ -17,7 +17,7 @@ LONGEST_TEXT = 256
 _DEPTHS = LONGEST_TEXT + 1
 
 
-@entry
+@entry("long, long, long, bytes, longs")
 def texts_from(table, start, most, data, ends):
     """Write the texts from a lexer state to ``data``, and where each ends to ``ends``; their number.
 

@@ -47,7 +47,7 @@ def _mixed(digest, value):
     return digest ^ ((digest >> 31) & np.int64(0x1FFFFFFFF))
 
 
-@entry
+@entry("int_rows, flags, ints, ints, ints, ints, ints, int_rows, int_rows, ints, longs, longs, long_rows")
 def place(table, accepting, labels, some, cuts, texts, numbers, states, edges, slots, digests, counters, room):
     """Find or add all that is reached from label ``labels[0]``; ``numbers [label]`` gets where they are.
 

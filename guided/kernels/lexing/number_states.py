@@ -267,7 +267,7 @@ def _step(said, state, symbol):
     return _FRACTION << 28 | low + 1 << 16 | high + 1 << 12 | kind << 8 | first + 1 << 4 | second + 1
 
 
-@entry
+@entry("long, longs, long, long, long")
 def write_number(t, said, minus, digits, zeros):
     """Write the states of the numbers in a range, without sign; the first is the one before them.  How many there are.
 

@@ -361,7 +361,7 @@ def expand_derived(parts, part):
             wanted = part
 
 
-@entry
+@entry("long, long, long")
 def expand_part(t, part, n):
     """Write the edges of a part, as ``given[:n]`` tells them, or its own numbers (``n`` < 0): 0, or what is wanted.
 

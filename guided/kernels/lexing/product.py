@@ -127,7 +127,7 @@ def _take(heap, n):
     heap[hole] = last
 
 
-@entry
+@entry("int_rows, int_rows, ints, ints, longs, ints, ints, int_rows, ints, int_rows, longs, int_rows, longs")
 def walk(rows, about, ways, program, stack, states, whole, pool, slots, marks, heap, table, counters):
     """Take up states until one accepts, or all have been; returns how it ended, and goes on when called again.
 
@@ -263,7 +263,7 @@ def _split(elements, block, first, past, marked, touched, n, blocks):
     return blocks
 
 
-@entry
+@entry("int_rows, flags, ints, ints, int_rows")
 def merge(arrows, accepting, block, some, room):
     """Label states, equal ones the same, from 0 in ``block [state]``; ``some [label]`` is a state of each.
 

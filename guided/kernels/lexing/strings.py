@@ -342,13 +342,13 @@ def partial(automaton, place):
     return np.int64(-1)
 
 
-@entry
+@entry("long, long, long")
 def place_after(table, place, byte):
     """As `move`, for callers that have a table of addresses."""
     return move(views.automaton(table), place, byte)
 
 
-@entry
+@entry("long, long")
 def state_at(table, place):
     """As `partial`, for callers that have a table of addresses."""
     return partial(views.automaton(table), place)

@@ -7,11 +7,12 @@ that of minus infinity, and nothing is computed with the numbers.
 from __future__ import annotations
 
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 
 from guided.kernels.data.views import uint32_rows
-from guided.kernels.jit import entry
+from guided.kernels.jit import JUST_IN_TIME, entry, intrinsic
+
+if JUST_IN_TIME:
+    from numba import types
 
 __all__ = ["apply_rows", "copy_rows"]
 
@@ -31,7 +32,7 @@ def _lowest(typing_context, word):  # type: ignore[no-untyped-def]
     return types.uint32(types.uint32), generate
 
 
-@entry
+@entry("long_rows, word_rows")
 def copy_rows(rows, out):
     """Copy the row at address ``rows[i, 0]``, ``rows[i, 2]`` words long, to row ``i`` of ``out``; 0 copies nothing."""
     for i in range(rows.shape[0]):
@@ -41,7 +42,10 @@ def copy_rows(rows, out):
                 out[i, j] = row[j]
 
 
-@entry
+@entry(
+    "ints, ints, long, long, word_rows, long, long, long, int, int_rows",
+    "shorts, shorts, long, long, word_rows, long, long, long, short, short_rows",
+)
 def apply_rows(source, target, source_stride, target_stride, masks, width, low, high, forbidden, drops):
     """Write scores ``low..high`` (rows) of ``source`` to ``target``, ``forbidden`` where the mask's bit is 0.
 

@@ -60,7 +60,7 @@ def _leaves_alike(automaton, tokens, state, core, low, high):
     return np.int64(1)
 
 
-@entry
+@entry("long, long, long, long, long, bytes, bytes")
 def mark(table, low, high, state, core, old, new):
     """Mark in ``new[node - low]`` the nodes of a range by where they lead a lexer that began in ``state``.
 
@@ -126,7 +126,7 @@ def mark(table, low, high, state, core, old, new):
             within[level] = behind
 
 
-@entry
+@entry("long, long, long, long, long, bytes, ints, longs, int_rows")
 def survey(table, low, high, state, core, marks, kept, places, exits):
     """What tokens do at and below the nodes of a range that are `INSIDE`, and behind those at which a match `LEAVES`.
 

@@ -35,7 +35,7 @@ def _leads_back(automaton, place, classes):
     return place <= _MASK32 and automaton.tag[place] < 0 and not classes & ~automaton.closed[place]
 
 
-@entry
+@entry("long, long, ints, long, ints")
 def most_similar(table, state, others, n_others, weights):
     """Which of some states leads with most bytes to where ``state`` leads; -1 where none does with half.
 
@@ -64,7 +64,7 @@ def most_similar(table, state, others, n_others, weights):
     return best
 
 
-@entry
+@entry("long, long, long, long, long, long, long, long, int_rows, int_rows")
 def survey_delta(table, low, high, state, other, near, model_row, row, known_exits, exits):
     """Write to ``row`` of `Effects.masks` the tokens of ``[low, high)`` that stay inside or end from ``state``.
 

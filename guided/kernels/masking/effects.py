@@ -168,7 +168,7 @@ def _count_below(table, n_pieces, node, level):
     return n_pieces
 
 
-@entry
+@entry("long, long, long, long, long, long, flag, long, ints, longs, int_rows")
 def survey(table, low, high, state, row, whole, apart, home, kept, noted, exits):
     """Walk ``[low, high)`` from ``state``: tokens that stay or end, and the nodes where matches end; -1: request.
 
@@ -280,7 +280,7 @@ def survey(table, low, high, state, row, whole, apart, home, kept, noted, exits)
             node = end
 
 
-@entry
+@entry("long, long, ints, ints")
 def paths_to(table, low, nodes, found):
     """Write in order the nodes on the paths to some ``nodes`` (ascending) of a range, with these; how many they are."""
     tokens = views.tokens(table)
@@ -300,7 +300,7 @@ def paths_to(table, low, nodes, found):
     return n
 
 
-@entry
+@entry("long, long, bytes, ints, bytes")
 def closings(table, state, path_bytes, path_ends, closes):
     """For each of the nodes on some paths: does a string that goes on from ``state`` close there?
 
@@ -339,7 +339,7 @@ def closings(table, state, path_bytes, path_ends, closes):
     return -1 if requests.count[0] else 0
 
 
-@entry
+@entry("word_rows, long, ints")
 def mark_tokens(rows, row, kept):
     """Turn over the bits of some tokens in a row: set them where it has none of them."""
     for i in range(kept.shape[0]):

@@ -164,7 +164,7 @@ def _walk(table, depth, low, high, state, stack, stamp, asked, limit):
             node = end
 
 
-@entry
+@entry("long, long, long, long")
 def fill_lexed(table, root, state, limit):
     """Set in ``rows[0]`` the bit of every token that keeps ``state`` alive; -1: request.
 

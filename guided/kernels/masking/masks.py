@@ -292,7 +292,7 @@ def _room(table, inside, continuation, obligation, limit):
     return np.int64(FAR) if 0 <= widest <= room - (EVASION if obligation else 0) else room
 
 
-@entry
+@entry("long, long, long, long")
 def price_inside(table, low, high, state):
     """List the tokens that stay inside a terminal or end with it, and what is enough to its end; -1: request."""
     counters = views.counters(table)
@@ -327,7 +327,7 @@ def _may_end(table, state):
     return False
 
 
-@entry
+@entry("long, long, long, long")
 def fill(table, root, state, limit):
     """Set in ``rows[0]`` the bit of every token that keeps ``state`` alive (end-of-text ids aside); -1: request.
 

@@ -9,7 +9,7 @@ from guided.kernels.jit import entry
 __all__ = ["number_places"]
 
 
-@entry
+@entry("longs, ints, ints, ints")
 def number_places(at, numbers, examples, slots):
     """Number the distinct places of ``at``, in the order in which they come; how many they are, -1: no room.
 

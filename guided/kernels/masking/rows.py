@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
-from numba.np.arrayobj import make_array
 
-from guided.kernels.jit import entry, inner
+from guided.kernels.jit import JUST_IN_TIME, entry, inner, intrinsic
+
+if JUST_IN_TIME:
+    from llvmlite import ir
+    from numba import types
+    from numba.np.arrayobj import make_array
 
 __all__ = ["LINE", "add_token", "add_tokens", "filled_words", "fingerprint", "remove_tokens", "same"]
 
@@ -53,7 +54,7 @@ def remove_tokens(tokens, row, begin, stop):
         row[token >> 5] &= ~(np.uint32(1) << np.uint32(token & 31))
 
 
-@entry
+@entry("words, words")
 def fingerprint(row, weights):
     """The sum of the words, each by its weight (``uint32``), in 61 bits."""
     found = np.uint64(0)
@@ -62,7 +63,7 @@ def fingerprint(row, weights):
     return np.int64(found >> np.uint64(3))
 
 
-@entry
+@entry("words, words")
 def same(row, other):
     """Do two rows of equal length hold the same words?  Without a way out in between, which would be slower."""
     differing = np.uint32(0)

@@ -9,10 +9,10 @@ constraint had walked before.
 from __future__ import annotations
 
 import numpy as np
-from numba.cpython.unsafe.numbers import trailing_zeros
 
 from guided.kernels.data import views
 from guided.kernels.data.asking import ask
+from guided.kernels.data.bits import trailing_zeros
 from guided.kernels.data.layout import FAR, LISTED, N_LISTED, N_SEGMENT_TOKENS, N_SEGMENTS, NEED, NOTED
 from guided.kernels.data.requests import GROW_LISTED, GROW_SCRATCH, GROW_SEGMENTS
 from guided.kernels.jit import inner

@@ -108,7 +108,7 @@ def price_in(table, state, stack, stamp, asked):
     return least
 
 
-@entry
+@entry("long, long")
 def price_lexed(table, state):
     """Bytes that are enough to end the text from a state, `FAR` where that is not known; -1: request."""
     machine = views.machine(table)

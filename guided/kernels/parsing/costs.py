@@ -43,7 +43,7 @@ _LONGEST_TEXT, _PLACES = 256, 257
 """Bytes of a terminal with one text up to which it is priced here, and places in such a text."""
 
 
-@entry
+@entry("Machine, longs, ints, ints, long")
 def price(machine, counters, node_cost, cost, first):
     """Fill ``cost[first:]`` for all continuations: the least after which the text may end.
 
@@ -140,7 +140,7 @@ def _spell_chain(table, start):
     return True
 
 
-@entry
+@entry("long, longs")
 def price_texts(table, states):
     """Price those terminals, by the states in which they begin, that have one text; 0."""
     fewest = views.fewest(table)
@@ -241,7 +241,7 @@ def left_inside(table, place):
     return ahead + _escape_left(place >> 32)
 
 
-@entry
+@entry("long")
 def price_all(table):
     """Price all continuations; 0, -1: request."""
     return price_new(table)

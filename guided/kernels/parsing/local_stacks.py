@@ -7,10 +7,10 @@ are read ahead, on top of continuations or of each other.
 from __future__ import annotations
 
 import numpy as np
-from numba.cpython.unsafe.numbers import trailing_zeros
 
 from guided.kernels.data import views
 from guided.kernels.data.asking import ask
+from guided.kernels.data.bits import trailing_zeros
 from guided.kernels.data.layout import N_LOCAL
 from guided.kernels.data.local_arrays import local_ints
 from guided.kernels.data.requests import GROW_SCRATCH, WANT_START, WANT_UNDER

@@ -88,7 +88,7 @@ def sort_unique(values, n):
     return m
 
 
-@entry
+@entry("long, longs, long")
 def intern_set(table, values, n):
     """The id of the set ``values[:n]`` (sorted, unique); 0 for the empty one; -1 with a request when out of room."""
     machine = views.machine(table)
@@ -139,7 +139,7 @@ def _swap(values, n):
     return sort_unique(values, n)
 
 
-@entry
+@entry("long, long")
 def intern_items(table, n):
     """Intern the items ``Scratch.longs[:n]``, in any order, many of them with composites; -1: request.
 

@@ -27,7 +27,7 @@ def _edge(rules, at, kind, argument, to, label):
     return at + 1
 
 
-@entry
+@entry("long, longs")
 def write_members(t, said):
     """Write the nodes of members ``first`` to ``stop`` and of the places behind them; the number of edges after it.
 

@@ -79,7 +79,7 @@ def boundary(table, lexed, state, continuation):
     return continuation
 
 
-@entry
+@entry("long, flag, long")
 def open_boundary(table, lexed, continuation):
     """Make the closure of ``continuation`` known; 0 when it is, -1: request."""
     if views.machine(table).closure_first[continuation] >= 0:
@@ -293,7 +293,7 @@ def step(table, lexed, n, byte):
     return _merge(table, lexed, m)
 
 
-@entry
+@entry("long, long")
 def intern_state(table, n):
     """The id of the state that the current threads ``[:n]`` make; -1: request."""
     machine = views.machine(table)
@@ -355,7 +355,7 @@ def load(table, state):
     return n
 
 
-@entry
+@entry("long, long")
 def next_bytes(table, state):
     """Mark in the ``bytes_out`` array the bytes that some thread can read next, obligations aside; -1: request."""
     automaton = views.automaton(table)

@@ -15,7 +15,7 @@ _NONE = 1 << 30
 """A rank that no merge has."""
 
 
-@entry
+@entry("ints, ints, ints")
 def fill_merges(left, right, slots):
     """Hash the merges ``(left[r], right[r])`` by pair into ``slots`` (-1: free); the first of equal pairs counts."""
     size = np.uint64(slots.shape[0])
@@ -46,7 +46,7 @@ def _rank(merges, a, b):
     return np.int32(_NONE)
 
 
-@entry
+@entry("(ints, ints, ints, ints), ints, ints, long")
 def merge_all(merges, symbols, ranks, n):
     """Merge ``symbols[:n]`` in place, lowest rank first, leftmost among equals; (how many stay, largest rank, last)."""
     made = merges[2]
@@ -76,7 +76,7 @@ def merge_all(merges, symbols, ranks, n):
     return n, late, last
 
 
-@entry
+@entry("(ints, ints, ints, ints), const bytes, const longs, ints, ints, ints, int_rows, ints")
 def derive(merges, data, offsets, byte_ids, symbols, ranks, children, late):
     """Derive every token: ``children[t]`` its last merge's parts and ``late[t]``, -2 where merging does not give it."""
     left, right = merges[0], merges[1]
@@ -95,7 +95,7 @@ def derive(merges, data, offsets, byte_ids, symbols, ranks, children, late):
                 children[token, 0], children[token, 1] = left[last], right[last]
 
 
-@entry
+@entry("(ints, ints, ints, ints), const bytes, const longs, ints, ints, ints, long, long")
 def stays(merges, data, offsets, byte_ids, symbols, ranks, a, b):
     """Does encoding the bytes of ``a`` and ``b`` at once give just these two tokens?"""
     n = np.int64(0)
@@ -107,7 +107,7 @@ def stays(merges, data, offsets, byte_ids, symbols, ranks, a, b):
     return n == 2 and symbols[0] == a and symbols[1] == b
 
 
-@entry
+@entry("(ints, ints, ints, ints), const bytes, const longs, ints, ints, ints, longs, longs, flags")
 def any_stays(merges, data, offsets, byte_ids, symbols, ranks, firsts, seconds, found):
     """``found[i]``: does some token of ``seconds`` stay apart from ``firsts[i]``?"""
     for i in range(firsts.shape[0]):
@@ -117,7 +117,7 @@ def any_stays(merges, data, offsets, byte_ids, symbols, ranks, firsts, seconds, 
                 break
 
 
-@entry
+@entry("(ints, ints, ints, ints), const bytes, const longs, ints, ints, ints, long, longs")
 def first_apart(merges, data, offsets, byte_ids, symbols, ranks, first, seconds):
     """The first token of ``seconds`` that stays apart from ``first``, -1 when none does."""
     for second in seconds:
@@ -126,7 +126,10 @@ def first_apart(merges, data, offsets, byte_ids, symbols, ranks, first, seconds)
     return -1
 
 
-@entry
+@entry(
+    "(ints, ints, ints, ints), const bytes, const longs, ints, ints, ints, int_rows, ints, ints, int_rows, "
+    "ints, ints, ints, ints, ints, ints, long, ints, words",
+)
 def successors(
     merges, data, offsets, byte_ids, symbols, ranks, children, late, partner_first, partners, order, place, stop,
     child_first, child_late, child_stop, first, covered, row,
@@ -190,7 +193,7 @@ def successors(
         row[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
 
 
-@entry
+@entry("const bytes, const ints, const ints, const ints, int_rows, ints, longs, longs, longs")
 def walk(byte, end, token_offset, token_ids, table, after, nodes, states, cursor):
     """Where each token of a trie leads from a state of a byte automaton; resumable.
 
@@ -222,7 +225,7 @@ def walk(byte, end, token_offset, token_ids, table, after, nodes, states, cursor
         node += 1
 
 
-@entry
+@entry("longs, long, long")
 def pair_slot(keys, first, second):
     """Where a pair stands in a hash table of pairs (``keys``: -1 free), or the free slot that it would get."""
     slot = _slot(first, second, np.uint64(keys.shape[0]))
@@ -232,7 +235,7 @@ def pair_slot(keys, first, second):
     return slot
 
 
-@entry
+@entry("longs, bytes, ints, longs, bytes, ints")
 def rehash_pairs(keys, verdicts, costs, new_keys, new_verdicts, new_costs):
     """Move all pairs and what is known of them to larger tables."""
     for i in range(keys.shape[0]):
@@ -241,7 +244,7 @@ def rehash_pairs(keys, verdicts, costs, new_keys, new_verdicts, new_costs):
             new_keys[slot], new_verdicts[slot], new_costs[slot] = keys[i], verdicts[i], costs[i]
 
 
-@entry
+@entry("longs, ints, ints, words, longs, bytes, long, words, ints, longs")
 def sift(tokens, inner, outer, starts, keys, verdicts, room, row, undecided, asked):
     """Sort the tokens alive in two automata by the verdict on the pair of states that they lead to.
 

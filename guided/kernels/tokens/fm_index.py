@@ -30,7 +30,7 @@ def _ones(words, before, level, i):
     return before[level, word] + np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
-@entry
+@entry("long_word_rows, int_rows, longs, longs, long, long, long")
 def narrow(words, before, zeros, shift, low, high, symbol):
     """One step of the backward search: the rows whose suffix begins with ``symbol`` and goes on as ``[low, high)``.
 
@@ -49,7 +49,7 @@ def narrow(words, before, zeros, shift, low, high, symbol):
     return low + shift[symbol], high + shift[symbol]
 
 
-@entry
+@entry("long_word_rows, int_rows, longs, long, long, long, longs, longs")
 def distinct(words, before, zeros, low, high, first, symbols, counts):
     """The different symbols from ``first`` on in places ``[low, high)``, ascending, and how often each occurs.
 
@@ -81,7 +81,7 @@ def distinct(words, before, zeros, low, high, first, symbols, counts):
     return found
 
 
-@entry
+@entry("long_word_rows, int_rows, longs, longs, long_word_rows, int_rows, ints, longs, longs")
 def locate(words, before, zeros, shift, marked, marked_before, samples, rows, found):
     """Write the text position of each of ``rows`` to ``found``.
 
@@ -108,7 +108,10 @@ def locate(words, before, zeros, shift, marked, marked_before, samples, rows, fo
         found[k] = samples[_ones(marked, marked_before, 0, row)] + steps
 
 
-@entry
+@entry(
+    "long_word_rows, int_rows, longs, longs, const bytes, const ints, const ints, const ints, longs, long, "
+    "long, flags, long_rows, words",
+)
 def walk_trie(words, before, zeros, shift, byte, end, token_offset, token_ids, symbol_of, low, high, skip, path, row):
     """Set the bits of all tokens whose bytes narrow ``[low, high)`` to something; the trie is `guided.vocab.trie`'s.
 

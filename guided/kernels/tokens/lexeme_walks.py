@@ -39,7 +39,10 @@ def _behind(data, offsets, low, high, depth, byte):
     return low
 
 
-@entry
+@entry(
+    "const bytes, const ints, const ints, const ints, longs, const bytes, longs, long, long, long, flag, "
+    "words, long_rows",
+)
 def allow_words(byte, end, token_offset, token_ids, starts, data, offsets, low, high, depth, folds, row, found):
     """Allow the tokens that go on, from some nodes, with a part of words ``[low, high)`` behind their ``depth`` bytes.
 
@@ -92,7 +95,7 @@ def allow_words(byte, end, token_offset, token_ids, starts, data, offsets, low, 
     return count
 
 
-@entry
+@entry("const bytes, const ints, const ints, const ints, longs, short_rows, bytes, long, words, long_rows")
 def allow_run(byte, end, token_offset, token_ids, starts, moves, kept, start_state, row, found):
     """Allow the tokens that go on, from some nodes, with a run of bytes that a small automaton reads.
 

@@ -29,7 +29,7 @@ def _holds_lines(tokens, node):
     return False
 
 
-@entry
+@entry("long, long, long, long, long, longs, byte_rows, bytes")
 def index_trie(table, low, high, used, least, class_of_byte, phase_after, readable):
     """Note what bytes are at and below every node of a trie, and how many; give those of many children tables of them.
 
@@ -130,7 +130,7 @@ def _sorted_children(tokens, parents, low, high, nodes, first, spare, allowed, r
     return n
 
 
-@entry
+@entry("long, ints, long, long, long, ints, ints, ints, int_rows, bytes")
 def merge(table, starts, n_starts, nodes_used, tokens_used, nodes, spare, stamp, frames, allowed):
     """Append to the pool one trie that holds all children of the nodes ``starts[:n_starts]``, each token once a node.
 

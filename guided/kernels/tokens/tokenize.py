@@ -5,7 +5,7 @@ from __future__ import annotations
 from guided.kernels.jit import entry
 
 
-@entry
+@entry("const bytes, const ints, const ints, const ints, const bytes, int_rows")
 def fewest_tokens(byte, end, token_offset, token_ids, text, room):
     """Find token ids whose bytes join to ``text``, as few as can be (longer first among equals).
 

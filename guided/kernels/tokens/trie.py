@@ -13,7 +13,7 @@ from guided.kernels.jit import entry
 __all__ = ["fill_trie"]
 
 
-@entry  # type: ignore[untyped-decorator,unused-ignore]
+@entry("const bytes, const longs, ints, bytes, ints, ints, ints")
 def fill_trie(
     data: NDArray[np.uint8],
     offsets: NDArray[np.int64],

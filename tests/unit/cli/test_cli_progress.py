@@ -12,6 +12,8 @@ import numba
 import pytest
 
 from guided.cli.progress import counting, kernel_compilation, steps
+from guided.kernels.jit import JUST_IN_TIME
+from tests.just_in_time import needs_numba
 
 
 def test_steps_and_counts_are_silent_on_a_pipe(capsys):
@@ -43,6 +45,7 @@ def test_steps_are_shown_on_a_terminal(monkeypatch, capsys):
     assert capsys.readouterr() == ("", "")
 
 
+@needs_numba
 def test_only_kernels_of_this_package_count(capsys):
     def other(x):
         return x + 1
@@ -66,7 +69,7 @@ def test_only_kernels_of_this_package_count(capsys):
 def test_a_program_is_told_once_that_kernels_are_compiled():
     code = (
         "import numba\n"
-        "from guided.kernels import jit\n"
+        "from guided.kernels import just_in_time\n"
         "def kernel(x):\n"
         "    return x + 2\n"
         "kernel.__module__ = 'guided.kernels.made_up'\n"
@@ -80,7 +83,10 @@ def test_a_program_is_told_once_that_kernels_are_compiled():
     assert run.stderr.count("compiling kernels") == 1 and "guided warmup" in run.stderr
 
 
-def test_warm_up_twice_compiles_nothing(guided_cli):
+def test_warm_up_twice_compiles_nothing(guided_cli, monkeypatch):
+    if JUST_IN_TIME:
+        # No library is made in the middle of the tests.
+        monkeypatch.setenv("GUIDED_KERNELS", "numba")
     assert guided_cli("warmup").exit_code == 0
     found = json.loads(guided_cli("warmup", "--json").stdout)
     assert found["compiled"] == 0
@@ -92,7 +98,7 @@ def test_warm_up_twice_compiles_nothing(guided_cli):
 
 @pytest.mark.slow
 def test_after_a_warm_up_nothing_is_compiled(tmp_path, person):
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    environment = {**os.environ, "GUIDED_KERNELS": "numba", "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     command = [sys.executable, "-m", "guided"]
     first = subprocess.run([*command, "warmup", "--json"], env=environment, capture_output=True, text=True, check=True)
     assert json.loads(first.stdout)["compiled"] > 20

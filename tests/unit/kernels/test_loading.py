@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from tests.just_in_time import needs_numba
+
 SCRIPT = """
 import numpy as np
 import guided
@@ -33,6 +35,7 @@ def _run() -> list[int]:
     return [int(number) for number in done.stdout.split()]
 
 
+@needs_numba
 def test_a_second_process_loads_no_kernel_after_its_first_constraint():
     _run()  # compiles what is not there yet
     first, last = _run()

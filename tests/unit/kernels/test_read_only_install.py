@@ -23,11 +23,11 @@ def only_temporary(self):
     ensure(self)
 caching._CacheLocator.ensure_cache_path = only_temporary
 
-from guided.kernels import jit
+from guided.kernels import just_in_time
 import kernel
-made = jit.entry(kernel.twice)
+made = just_in_time.python_calls(kernel.twice, ())
 assert made(3) == 6
-print(json.dumps([made.stats.cache_path, len(made.stats.cache_hits), jit.kept_elsewhere()]))
+print(json.dumps([made.stats.cache_path, len(made.stats.cache_hits), just_in_time.kept_elsewhere()]))
 """
 
 

@@ -27,7 +27,7 @@ def _entries():
 @pytest.mark.slow
 def test_no_kernel_is_left_to_be_compiled(tmp_path):
     command = [sys.executable, "-m", "guided", "warmup", "--json"]
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    environment = {**os.environ, "GUIDED_KERNELS": "numba", "NUMBA_CACHE_DIR": str(tmp_path)}
     told = [
         json.loads(subprocess.run(command, env=environment, capture_output=True, check=True).stdout) for _ in range(2)
     ]

@@ -14,6 +14,7 @@ from numba.core.dispatcher import Dispatcher
 import guided
 from guided.cli.compilation import kernel_calls
 from guided.cli.compilation.kernel_claims import _ClaimedCache, all_kernels, shared_kernels
+from tests.just_in_time import needs_numba
 
 
 class Kept:
@@ -92,6 +93,7 @@ def test_claims_of_a_process_that_is_gone_count_no_more(tmp_path, kept):
     assert kept.variants == {"signature": "compiled"}
 
 
+@needs_numba
 def test_kernels_have_their_own_caches_again_afterwards(tmp_path):
     kernels = list(all_kernels())
     caches = [kernel._cache for kernel in kernels]
@@ -107,6 +109,7 @@ def test_each_part_runs_by_itself(part):
     part()
 
 
+@needs_numba
 def test_the_kernels_of_an_index_are_called():
     from guided.kernels.tokens import fm_index
 
@@ -115,6 +118,7 @@ def test_the_kernels_of_an_index_are_called():
         assert getattr(fm_index, name).signatures, name
 
 
+@needs_numba
 def test_rows_are_copied_and_applied_with_the_types_that_tensors_have():
     import torch
 
@@ -133,6 +137,7 @@ def test_rows_are_copied_and_applied_with_the_types_that_tensors_have():
     assert (set(apply_rows.signatures), set(copy_rows.signatures)) == before
 
 
+@needs_numba
 def test_python_calls_no_kernel_that_is_for_kernels_alone():
     package = Path(guided.__file__).parent
     called = set()

@@ -308,7 +308,7 @@ def test_strings_close_where_each_node_is_read(number):
     assert found is not None
     nodes = np.ascontiguousarray(found.exits[:, 0])
     assert nodes.size > 30
-    for some in (nodes, nodes[::3], nodes[-1:], nodes[:0]):
+    for some in (nodes, nodes[::3].copy(), nodes[-1:], nodes[:0]):
         paths = surveys.paths(1, some)
         for pattern in PATTERNS:
             for canonical in (False, True):

@@ -12,6 +12,9 @@ from guided.constraint.engine.requests import RequestBuffer
 from guided.kernels.data.addresses import address, address_rows
 from guided.kernels.data.asking import ask
 from guided.kernels.data.views import N_ROWS, REQUESTS
+from tests.just_in_time import needs_numba
+
+pytestmark = needs_numba
 
 
 @njit

@@ -10,6 +10,9 @@ import pytest
 from numba import njit
 
 from guided.kernels.masking.segments import PRICED, WALK, slot_of
+from tests.just_in_time import needs_numba
+
+pytestmark = needs_numba
 
 
 class Hash(NamedTuple):

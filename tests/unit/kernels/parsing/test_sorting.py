@@ -10,6 +10,9 @@ from numba import njit
 
 from guided.kernels.parsing import parser
 from guided.kernels.parsing.parser import SHORT
+from tests.just_in_time import needs_numba
+
+pytestmark = needs_numba
 
 
 @njit

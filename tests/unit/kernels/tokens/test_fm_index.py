@@ -112,7 +112,7 @@ def test_tokens_are_kept_whose_bytes_backwards_are_in_the_text(seed):
     trie = vocabulary.trie
     symbol_of = np.full(256, -1, np.int64)
     symbol_of[present] = range(1, len(present) + 1)
-    skip = np.zeros(256, np.uint8)
+    skip = np.zeros(256, np.bool_)
     skip[ord("b")] = seed % 2
     path = np.zeros((3, 8), np.int64)
     row = np.zeros(vocabulary.n_words, np.uint32)
