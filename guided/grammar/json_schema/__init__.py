@@ -19,7 +19,7 @@ from guided.grammar.ir import Grammar
 from guided.grammar.json_schema import refusals
 from guided.grammar.json_schema.keywords.formats import Formats
 from guided.grammar.json_schema.keywords.report import Enforcement, Line, Report, dropped, lines, refusal
-from guided.grammar.json_schema.layout import Order, Spelling
+from guided.grammar.json_schema.layout import Layout, Order, Spelling
 from guided.grammar.json_schema.lowering.lower import Lowering
 from guided.grammar.json_schema.lowering.untracked import untrack_lowering, untrack_shapes
 from guided.grammar.json_schema.reading.document import Document, Objects, Schema
@@ -82,6 +82,7 @@ def json_schema(
     whitespace: str | None = None,
     registry: Any = None,
     formats: str | Formats = Formats.DEFAULT,
+    separators: tuple[str, str] | None = None,
 ) -> JsonSchemaGrammar:
     """The grammar of the JSON texts of all values that are valid against a schema.
 
@@ -96,6 +97,8 @@ def json_schema(
     callable closed unless it admits others (``extra="allow"``, ``**kwargs``), and required what has no default.
     ``whitespace`` is None (as the spelling has it), ``"compact"`` (none), ``"any"`` (all that JSON allows), or a
     regular expression for the white space at each place JSON allows.
+    ``separators`` are those of ``json.dumps``, between items and behind names, to the letter: ``(", ", ": ")``; then no
+    other white space is allowed.
     ``registry`` is a ``referencing.Registry`` for references outside the schema; nothing is ever fetched.
     ``formats`` says when ``format`` is asserted: `Formats.DEFAULT` follows the draft, "assert" and "annotate" do not.
 
@@ -115,7 +118,7 @@ def json_schema(
         objects = Objects.OPEN if is_schema(schema) else Objects.CLOSED
         if strict is not None:
             objects = Objects.STRICT if strict else Objects.OPEN
-        return _found(schema, objects, order, spelling, whitespace, registry, formats)
+        return _found(schema, objects, order, spelling, whitespace, registry, formats, separators)
     finally:
         if held:
             release()
@@ -151,6 +154,7 @@ def _found(
     whitespace: str | None,
     registry: Any,
     formats: str | Formats,
+    separators: tuple[str, str] | None = None,
     alone: bool = True,
 ) -> JsonSchemaGrammar:
     try:
@@ -173,14 +177,15 @@ def _found(
     # Of values that no collector need look into.
     key = (
         text, source is None, objects.value, member_order.value, spelled.value, whitespace, asserted.value,
-        id(registry), alone,
+        id(registry), separators if separators is None else tuple(separators), alone,
     )  # fmt: skip
     made = _recent.find(key)
     if made is None:
         if source is None:
             source = read(schema)
             text = _written(source)
-        made = _made(source, text, objects, member_order, spelled, whitespace, registry, asserted, alone)
+        layout = layout_of(member_order, spelled, whitespace, separators, alone=alone)
+        made = _made(source, text, objects, layout, whitespace, separators, registry, asserted)
         _recent.keep(key, made, len(text))
     return made
 
@@ -202,14 +207,13 @@ def _made(
     source: Schema,
     text: str,
     objects: Objects,
-    order: Order,
-    spelling: Spelling,
+    layout: Layout,
     whitespace: str | None,
+    separators: tuple[str, str] | None,
     registry: Any,
     formats: Formats,
-    alone: bool,
 ) -> JsonSchemaGrammar:
-    layout = layout_of(order, spelling, whitespace, alone=alone)
+    order, spelling, alone = layout.order, layout.spelling, layout.alone
     try:
         document, graph = graph_of(source, text, objects, order, registry, formats)
         lowering = Lowering(graph, layout, frozenset(document.fractional))
@@ -223,11 +227,12 @@ def _made(
         said = (
             f"{objects.value}\0{order.value}\0{spelling.value}\0{whitespace}\0{formats.value}{'' if alone else chr(0)}"
         )
+        said += "" if separators is None else f"\0{separators}"
         key = hashlib.sha256(f"json_schema\0{said}\0{text}".encode()).hexdigest()
     closed = objects is Objects.CLOSED
     keywords = {
         "order": order.value, "spelling": spelling.value, "strict": None if closed else objects is Objects.STRICT,
-        "whitespace": whitespace, "registry": registry, "formats": formats.value,
+        "whitespace": whitespace, "registry": registry, "formats": formats.value, "separators": separators,
     }  # fmt: skip
     return JsonSchemaGrammar(
         rules,

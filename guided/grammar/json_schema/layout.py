@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 
 from guided.grammar.ir import Terminal
+from guided.grammar.regular.expr import Expr
 
 
 class Order(Enum):
@@ -34,8 +35,10 @@ class Layout:
     spelling: Spelling
     space: Terminal | None
     """White space between tokens; None: none."""
-    before_colon: Terminal | None
-    """The same between a name and its colon."""
+    around_comma: tuple[Expr, Expr]
+    """What stands before and behind the comma between items and members, which is white space."""
+    around_colon: tuple[Expr, Expr]
+    """The same for the colon behind a name."""
     alone: bool = True
     """Is the text alone, so that white space may stand around it, too?"""
 

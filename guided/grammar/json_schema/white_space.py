@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from guided.errors import GrammarError
 from guided.grammar.ir import Terminal
 from guided.grammar.json_schema.layout import Layout, Order, Spelling
-from guided.grammar.regular.expr import alternation, byte_set, concat, literal, optional, repeat
+from guided.grammar.regular.expr import EPSILON, Expr, alternation, byte_set, concat, literal, optional, repeat
 
 __all__ = ["MOST_INDENTED", "layout_of"]
 
@@ -22,9 +23,40 @@ _PLAIN_SPACE = Terminal(
 _ONE_SPACE = Terminal(optional(literal(b" ")), "a space")
 
 
-def layout_of(order: Order, spelling: Spelling, whitespace: str | None, *, alone: bool = True) -> Layout:
+def layout_of(
+    order: Order,
+    spelling: Spelling,
+    whitespace: str | None,
+    separators: tuple[str, str] | None = None,
+    *,
+    alone: bool = True,
+) -> Layout:
     """The layout that options of `guided.json_schema` ask for; ``alone``: white space may stand around the text."""
-    return Layout(order, spelling, *_space(whitespace, spelling), alone)
+    if separators is not None:
+        if whitespace not in (None, "compact"):
+            raise GrammarError(
+                "separators say all of the white space there is", remedy="Leave out whitespace or separators."
+            )
+        comma, colon = _around(separators)
+        return Layout(order, spelling, None, comma, colon, alone)
+    space, before_colon = _space(whitespace, spelling)
+    behind = EPSILON if space is None else space.expr
+    before = EPSILON if before_colon is None else before_colon.expr
+    return Layout(order, spelling, space, (EPSILON, behind), (before, behind), alone)
+
+
+def _around(separators: tuple[str, str]) -> list[tuple[Expr, Expr]]:
+    """What stands before and behind the marks of separators."""
+    remedy = 'Pass separators=(", ", ": "), as to json.dumps.'
+    if isinstance(separators, str) or len(separators) != 2:
+        raise GrammarError(f"{separators!r} are not two separators", remedy=remedy)
+    found = []
+    for given, mark in zip(separators, ",:", strict=True):
+        before, there, behind = given.partition(mark) if isinstance(given, str) else ("", "", "")
+        if not there or (before + behind).strip(" \t\n\r"):
+            raise GrammarError(f"{given!r} is not {mark!r} with white space around it", remedy=remedy)
+        found.append((literal(before.encode()), literal(behind.encode())))
+    return found
 
 
 def _space(pattern: str | None, spelling: Spelling) -> tuple[Terminal | None, Terminal | None]:

@@ -27,7 +27,7 @@ from guided.grammar.json_schema.lowering.terminals import (
     punctuation,
 )
 from guided.grammar.json_schema.sets.shape import ANY, OF_TYPE, TRUE, Need
-from guided.grammar.regular.expr import EPSILON
+from guided.grammar.regular.expr import EPSILON, Expr
 from guided.grammar.regular.texts import CONTENT
 
 VALUE, UNDECLARED, OBJECT, ARRAY = (Reference(index) for index in range(1, 5))
@@ -42,15 +42,15 @@ ANY_VALUES: dict[Need, Reference] = {
 
 def any_value(layout: Layout) -> Common | None:
     """The four rules, for grammars in which no checker must know what is open; None for a layout that is seldom."""
-    if layout.order is Order.ANY or layout.space is None or layout.before_colon is None:
+    if layout.order is Order.ANY or layout.space is None:
         return None
-    return _common(layout.spelling, layout.space, layout.before_colon)
+    return _common(layout.spelling, layout.space, layout.around_colon)
 
 
 @lru_cache(maxsize=4)
-def _common(spelling: Spelling, space: Terminal, before_colon: Terminal) -> Common:
+def _common(spelling: Spelling, space: Terminal, around_colon: tuple[Expr, Expr]) -> Common:
     around = space.expr
-    colon, comma = punctuation(":", before_colon.expr, around), punctuation(",", EPSILON, around)
+    colon, comma = punctuation(":", *around_colon), punctuation(",", EPSILON, around)
     extra = Member(other_key(CONTENT, spelling), UNDECLARED)
     object_: tuple[Body, ...] = (
         punctuation("{", EPSILON, around),

@@ -111,10 +111,9 @@ class Lowering:
         self._waiting: list[Need] = []
         self._space: tuple[Body, ...] = () if layout.space is None else (layout.space,)
         space = EPSILON if layout.space is None else layout.space.expr
-        before_colon = EPSILON if layout.before_colon is None else layout.before_colon.expr
         # White space is one terminal with what it stands behind: a member has two nodes less.
-        self._colon = punctuation(":", before_colon, space)
-        self._comma = punctuation(",", EPSILON, space)
+        self._colon = punctuation(":", *layout.around_colon)
+        self._comma = punctuation(",", *layout.around_comma)
         self._open_array, self._close_array = punctuation("[", EPSILON, space), punctuation("]", EPSILON, EPSILON)
         self._open_object, self._close_object = punctuation("{", EPSILON, space), punctuation("}", EPSILON, EPSILON)
         self._rule("JSON text", Rank.START, lambda: sequence(*layout.outer, self.value(graph.root), *layout.outer))
