@@ -81,7 +81,7 @@ def _of_pattern(pattern: str, keywords: Mapping[str, Any], text: str) -> dict[st
 
     if keywords.get("dialect", Dialect.PYTHON) is not Dialect.PYTHON:
         raise UnsupportedError(
-            "groups of an ECMA-262 pattern; Python's re gives theirs another meaning",
+            "groups of a pattern that is not Python's, whose re gives them another meaning",
             remedy="Write the pattern in Python's notation, (?P<name>...).",
         )
     try:

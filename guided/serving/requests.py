@@ -7,17 +7,15 @@ edge where texts from outside become grammars, so every error here is the user's
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from guided.errors import GrammarError
 from guided.grammar.choice import choice
-from guided.grammar.gbnf import gbnf
 from guided.grammar.ir import Grammar
 from guided.grammar.json_schema import closed_json_schema, json_schema
-from guided.grammar.lark import lark
+from guided.grammar.notations import read_as_written
 from guided.grammar.regex import regex
 from guided.grammar.structural_tag import structural_tag
 from guided.vocab.vocabulary import Vocabulary
@@ -33,7 +31,7 @@ class RequestKind(Enum):
     """Any JSON object; the text says nothing."""
     REGEX = "regex"
     GRAMMAR = "grammar"
-    """Lark, or a notation with ``::=``."""
+    """In a notation that `guided.grammar.notations` tells by its looks."""
     CHOICE = "choice"
     """A JSON array of texts."""
     STRUCTURAL_TAG = "structural_tag"
@@ -75,7 +73,7 @@ class Request:
         if self.kind is RequestKind.CHOICE:
             return choice(_texts(self.text))
         if self.kind is RequestKind.GRAMMAR:
-            return _written(self.text, vocabulary)
+            return read_as_written(self.text, None if vocabulary is None else vocabulary.special_tokens)
         special = vocabulary.special_tokens if vocabulary is not None else None
         return structural_tag(self.text, special_tokens=special, strict=self.strict, whitespace=self.whitespace)
 
@@ -88,14 +86,3 @@ def _texts(text: str) -> list[str]:
     if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
         raise GrammarError("the choices are not a JSON array of texts", remedy='Write them as ["yes", "no"].')
     return found
-
-
-_DEFINITION = re.compile(r"""^\s*[\w-]+\s*::=""", re.MULTILINE)
-"""What a rule begins with in GBNF and EBNF, and in Lark never: a line of ``::=`` behind a name."""
-
-
-def _written(text: str, vocabulary: Vocabulary | None) -> Grammar:
-    special = vocabulary.special_tokens if vocabulary is not None else None
-    if _DEFINITION.search(text):
-        return gbnf(text, special_tokens=special)
-    return lark(text, special_tokens=special if special is not None else True)

@@ -74,6 +74,11 @@ def parse(pattern: str, dialect: Dialect = Dialect.PYTHON, flags: int = 0) -> No
     >>> parse("a*")
     Quantified(body=Characters(ranges=((97, 97),)), low=0, high=None, greedy=True)
     """
+    if dialect not in (Dialect.PYTHON, Dialect.ECMA):
+        raise UnsupportedError(
+            f"a pattern in {dialect.value}'s notation is rewritten before it is parsed",
+            remedy="Use guided.regex(pattern, dialect=...).",
+        )
     return _Parser(pattern, dialect, flags).parse()
 
 

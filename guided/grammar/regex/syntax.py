@@ -19,6 +19,10 @@ class Dialect(Enum):
 
     PYTHON = "python"
     ECMA = "ecma"
+    RUST = "rust"
+    """Rust's `regex` crate, which llguidance uses; `guided.grammar.regex.notations` reads it."""
+    XGRAMMAR = "xgrammar"
+    """XGrammar's, read there too."""
 
 
 @dataclass(frozen=True, slots=True)
