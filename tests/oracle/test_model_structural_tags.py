@@ -32,9 +32,9 @@ TOOLS = [
 FORCED = {"type": "function", "function": {"name": "time"}}
 MODELS = [
     "llama", "kimi", "deepseek_r1", "deepseek_v3_1", "deepseek_v3_2", "deepseek_v4", "deepseek_v4_1", "qwen_3",
-    "qwen_3_5", "qwen_3_coder", "mimo", "harmony", "minimax", "glm_4_7", "exaone",
+    "qwen_3_5", "qwen_3_coder", "mimo", "harmony", "minimax", "glm_4_7", "exaone", "kimi_k3",
 ]  # fmt: skip
-REFUSED = {"kimi_k3": "excludes", "cohere": "style", "minimax_m3": "style"}
+REFUSED = {"cohere": "style", "minimax_m3": "style"}
 """What XGrammar has besides, and the field that is refused."""
 VALUES = {"a", "1", "\n", '{"city": "x", "days": 3}', '{"zone":"utc"}', "<parameter=city>R</parameter>"}
 

@@ -176,3 +176,34 @@ def test_rare_texts() -> None:
         for text, expected in texts.items():
             assert mine.accepts(text) is expected, (name, text)
             assert other(text.encode()) is expected, (name, text)
+
+
+def test_words_that_no_json_string_holds() -> None:
+    """In plain spelling; of names and constants XGrammar takes one spelling only, so none of these holds a word."""
+    schema = {
+        "type": "object",
+        "properties": {
+            "s": {"type": "string"},
+            "e": {"enum": ["x", "y", 3]},
+            "a": {"type": "array", "items": {"type": "string"}},
+            "o": {},
+        },
+        "additionalProperties": {"type": "integer"},
+    }
+    format = {"type": "json_schema", "json_schema": schema, "excludes": ["ab", "<|"]}
+    pieces = ['"s":', '"e":', '"a":', '"o":', '"aab":', '"w":', ",", "{", "}", "[", "]", '"x"', '"xaby"', '"ab"', '"a"',
+              '"b"', "3", '"a\\"b"', '"<|"', '"<"']  # fmt: skip
+    mine, other = Ours(format, whitespace="compact"), theirs(format)
+    seed = random.Random(0)
+    # XGrammar has members that are not declared behind all others.
+    orders = [text for text in (mine.alive(pieces, seed) for _ in range(some(2000))) if '"w":' not in text]
+    accepted = 0
+    for text in orders:
+        for found in (text, f"{text}}}", text + seed.choice(pieces)):
+            if '"w":' not in found:
+                assert mine.accepts(found) == other(found.encode()), found
+                accepted += mine.accepts(found)
+    assert accepted
+    for text, expected in {'{"s":"ab"}': False, '{"o":{"k":["xab"]}}': False, '{"o":{"ab":1}}': False,
+                           '{"a":["a","b"]}': True, '{"aab":3}': False}.items():  # fmt: skip
+        assert mine.accepts(text) is other(text.encode()) is expected

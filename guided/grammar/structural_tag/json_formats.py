@@ -10,6 +10,7 @@ from typing import Any
 from guided.errors import GrammarError, UnsupportedError
 from guided.grammar.ir import Grammar
 from guided.grammar.json_schema import json_part
+from guided.grammar.json_schema.lowering.excluded import excluding
 from guided.grammar.structural_tag.fields import Fields, placed
 from guided.grammar.xml_arguments import ArgumentStyle, xml_arguments
 
@@ -35,7 +36,7 @@ class JsonFormats:
     def __init__(self, writing: Writing, special_tokens: Iterable[str]) -> None:
         self._writing = writing
         self._special_tokens = tuple(special_tokens)
-        self._made: dict[tuple[str, ArgumentStyle, str, str | None], Grammar] = {}
+        self._made: dict[tuple[Any, ...], Grammar] = {}
 
     def read(self, fields: Fields) -> Grammar:
         """The grammar of the format."""
@@ -43,10 +44,7 @@ class JsonFormats:
         style = fields.text("style") if "style" in fields else _JSON
         if fields.given("type") == "qwen_xml_parameter":
             style = ArgumentStyle.QWEN.value
-        if fields.words("excludes"):
-            raise UnsupportedError(
-                "texts that no string may hold", where=fields.at("excludes"), remedy='Write a "pattern" in the schema.'
-            )
+        excludes = tuple(sorted(set(fields.words("excludes"))))
         schema, pointer = fields.given("json_schema"), fields.at("json_schema")
         if not isinstance(schema, (bool, dict)):
             raise GrammarError(f"{schema!r:.60} is no schema", where=pointer, remedy="Write an object.")
@@ -55,9 +53,10 @@ class JsonFormats:
         whitespace = self._writing.whitespace
         if most is not None:
             whitespace = f"[ \\t\\n\\r]{{0,{most}}}" if most else "compact"
-        if style == _JSON:
-            return self.schema(schema, pointer, order, whitespace)
-        return self._arguments(schema, pointer, _style(style, fields), order, whitespace)
+        if style != _JSON:
+            return self._arguments(schema, pointer, _style(style, fields), order, whitespace, excludes)
+        found = self.schema(schema, pointer, order, whitespace)
+        return self._excluding(found, excludes, pointer) if excludes else found
 
     def schema(self, schema: Any, pointer: str, order: str = "schema", whitespace: str | None = None) -> Grammar:
         """The grammar of a schema's JSON."""
@@ -67,10 +66,23 @@ class JsonFormats:
                 schema, strict=writing.strict, order=order, spelling=writing.spelling, whitespace=whitespace
             )
 
+    def _excluding(self, grammar: Grammar, excludes: tuple[str, ...], pointer: str) -> Grammar:
+        key = (grammar.key, excludes)
+        if key not in self._made:
+            with placed(pointer):
+                self._made[key] = excluding(grammar, excludes)
+        return self._made[key]
+
     def _arguments(
-        self, schema: Any, pointer: str, style: ArgumentStyle, order: str, whitespace: str | None
+        self,
+        schema: Any,
+        pointer: str,
+        style: ArgumentStyle,
+        order: str,
+        whitespace: str | None,
+        excludes: tuple[str, ...],
     ) -> Grammar:
-        key = (json.dumps(schema), style, order, whitespace)
+        key = (json.dumps(schema), style, order, whitespace, excludes)
         if key not in self._made:
             with placed(pointer):
                 self._made[key] = xml_arguments(
@@ -81,6 +93,7 @@ class JsonFormats:
                     spelling=self._writing.spelling,
                     strict=self._writing.strict,
                     whitespace=whitespace,
+                    excludes=excludes,
                 )
         return self._made[key]
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from guided.errors import GrammarError
+from guided.errors import GrammarError, UnsupportedError
 from guided.grammar.ir import Grammar
 from guided.grammar.json_schema import refusals
 from guided.grammar.json_schema.keywords.formats import Formats
@@ -39,6 +39,7 @@ def xml_arguments(
     spelling: str = "plain",
     strict: bool | None = None,
     whitespace: str | None = None,
+    excludes: Sequence[str] = (),
 ) -> Grammar:
     """The arguments of a call, an object that is valid against ``schema``, in the ``style`` of a model family.
 
@@ -46,6 +47,9 @@ def xml_arguments(
     around it is no part of it where the schema restricts it.  Other values are JSON.  Objects are closed unless they
     say otherwise; ``order`` and the others are those of `guided.json_schema`.  ``special_tokens`` are those of the
     tokenizer: the notation's texts that are names of such are these tokens.
+
+    No string, in an element or in JSON, and no name is written with one of ``excludes`` in it; these begin and end with
+    no white space, since that may stand around a string.
 
     Names that are not declared hold neither markup nor white space, and may be written twice, which a note says.
     Raises what `guided.json_schema` does, and `UnsupportedError` for names that the notation cannot tell from the text
@@ -67,18 +71,26 @@ def xml_arguments(
         used.update(piece for piece, special in pieces if special)
         return concat(*(literal(special_bytes(piece) if special else piece.encode()) for piece, special in pieces))
 
+    excludes = tuple(sorted(set(excludes)))
+    for word in excludes:
+        if not word or word.strip(" \t\n\r") != word:
+            raise UnsupportedError(
+                f"the excluded text {word!r} begins or ends with white space, or is none",
+                remedy="Leave that out of it.",
+            )
     try:
         layout = layout_of(Order(order), Spelling(spelling), whitespace)
     except ValueError as error:
         raise GrammarError(str(error), remedy="Use the options of guided.json_schema.") from None
     try:
         document, graph = graph_of(source, text, objects, layout.order, None, Formats.DEFAULT)
-        lowering = ArgumentsLowering(graph, layout, frozenset(document.fractional), NOTATIONS[style], spelled)
+        lowering = ArgumentsLowering(graph, layout, frozenset(document.fractional), NOTATIONS[style], spelled, excludes)
         rules, start = lowering.arguments()
     except RecursionError:
         raise refusals.NESTING.at("#") from None
     options = {
         "special_tokens": names, "order": order, "spelling": spelling, "strict": strict, "whitespace": whitespace,
+        "excludes": excludes,
     }  # fmt: skip
     said = repr(("xml_arguments", style.value, text, options))
     return Grammar(

@@ -6,7 +6,7 @@ says no types and any string may stand, other values are texts like these.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -14,6 +14,7 @@ from guided.errors import UnsatisfiableError, UnsupportedError
 from guided.grammar.ir import Body, Choice, Member, Members, Reference, Rule, Terminal
 from guided.grammar.json_schema.layout import Layout, Order
 from guided.grammar.json_schema.lowering.any_value import ARRAY, OBJECT
+from guided.grammar.json_schema.lowering.excluded import Excluded
 from guided.grammar.json_schema.lowering.lower import Lowering
 from guided.grammar.json_schema.lowering.terminals import FALSE_TEXT, NO_TEXT, NULL_TEXT, TRUE_TEXT, sequence
 from guided.grammar.json_schema.reading.document import escape
@@ -27,7 +28,7 @@ from guided.grammar.regular.characters import negate, normalise, utf8
 from guided.grammar.regular.derivative import inhabited
 from guided.grammar.regular.expr import EPSILON, Expr, alternation, concat, intersection, repeat, words
 from guided.grammar.rules import every_rule
-from guided.grammar.tags.free_text import text_without
+from guided.grammar.tags.free_text import innermost, text_without
 from guided.grammar.xml_arguments.notation import JsonType, Notation
 
 __all__ = ["ArgumentsLowering"]
@@ -47,8 +48,9 @@ class ArgumentsLowering(Lowering):
         fractional: frozenset[Fraction],
         notation: Notation,
         spelled: Callable[[str], Expr],
+        excludes: Sequence[str] = (),
     ) -> None:
-        """``spelled`` gives a text of the notation as the tokenizer writes it."""
+        """``spelled`` gives a text of the notation as the tokenizer writes it; no string holds one of ``excludes``."""
         super().__init__(graph, layout, fractional)
         self._notation = notation
         self._spelled = spelled
@@ -57,7 +59,9 @@ class ArgumentsLowering(Lowering):
         self._first = 0
         self._elements: dict[Need, Body | None] = {}
         self._text_of: dict[Need, Expr | None] = {}
-        self._free = text_without([notation.closing])
+        self._left_out = innermost([notation.closing, *excludes])
+        self._free = text_without(self._left_out)
+        self._excluded = Excluded(excludes) if excludes else None
 
     def arguments(self) -> tuple[tuple[Rule, ...], int]:
         """All rules, and which is the start.  Raises `UnsatisfiableError` when no object fits the schema."""
@@ -74,6 +78,8 @@ class ArgumentsLowering(Lowering):
         space = Terminal(self._around, "white space")
         body = sequence(space, options[0] if len(options) == 1 else Choice(tuple(options)))
         start = self._add(Rule("arguments", body))
+        if self._excluded is not None:
+            rules = tuple(map(self._excluded.rule, rules))
         return (*rules, *self._own), start.rule
 
     def _add(self, rule: Rule) -> Reference:
@@ -87,12 +93,13 @@ class ArgumentsLowering(Lowering):
             return self._walked_arguments(thing, pointer)
         declared = []
         for name, need in thing.declared.items():
-            element = self._element(need) if need in self.graph.alive else None
-            if element is not None:
-                declared.append(Member(self._key(name, need), element, name in thing.required))
+            key = self._key(name, need)
+            element = self._element(need) if key is not None and need in self.graph.alive else None
+            if key is not None and element is not None:
+                declared.append(Member(key, element, name in thing.required))
             elif name in thing.required:
                 raise UnsatisfiableError(
-                    f"the argument {name!r} can be no text that leaves out {self._notation.closing!r}",
+                    f"the argument {name!r} can be no text without {', '.join(map(repr, self._left_out))}",
                     where=_place(name, need),
                     remedy="Admit other values.",
                 )
@@ -140,7 +147,7 @@ class ArgumentsLowering(Lowering):
                 options.append(sequence(key, element, after[step.state]))
         return Choice(tuple(options))
 
-    def _key(self, name: str, need: Need) -> Terminal:
+    def _key(self, name: str, need: Need) -> Terminal | None:
         notation = self._notation
         written = notation.name(name)
         if notation.after[:1] in written or "\ud800" <= max(written, default="") <= "\udfff":
@@ -149,11 +156,13 @@ class ArgumentsLowering(Lowering):
                 where=_place(name, need),
                 remedy=f"Rename it, without {notation.after[:1]!r}.",
             )
+        if self._excluded is not None and any(word in written for word in self._left_out):
+            return None
         return Terminal(self._spelled(f"{notation.before}{written}{notation.after}"), f"argument {name!r}")
 
     def _names(self, names: Expr) -> Terminal | None:
         """Names that are not declared, as far as they can be told from the text around them."""
-        found = intersection((self._settled(names), _NAMES))
+        found = intersection((self._settled(names), _NAMES, self._free))
         if not inhabited(found):
             return None
         notation = self._notation
@@ -211,15 +220,18 @@ class ArgumentsLowering(Lowering):
         if shape.null:
             yield JsonType.NULL, NULL_TEXT
         if need == TRUE and self._common is not None:
-            yield JsonType.OBJECT, OBJECT
-            yield JsonType.ARRAY, ARRAY
+            yield from ((JsonType.OBJECT, OBJECT), (JsonType.ARRAY, ARRAY))
             return
         things = without_contained([t for t in shape.objects if self.graph.object_alive(t)], self.graph.alive)
         if things:
-            yield JsonType.OBJECT, self._alternatives(Shape(objects=shape.objects), [], things, pointer)
+            yield JsonType.OBJECT, self._json(self._alternatives(Shape(objects=shape.objects), [], things, pointer))
         arrays = [array for array in shape.arrays if self.graph.array_alive(array)]
         if arrays:
-            yield JsonType.ARRAY, self._alternatives(Shape(arrays=shape.arrays), arrays, [], pointer)
+            yield JsonType.ARRAY, self._json(self._alternatives(Shape(arrays=shape.arrays), arrays, [], pointer))
+
+    def _json(self, body: Body) -> Body:
+        """A part that is JSON, without what is excluded."""
+        return body if self._excluded is None else self._excluded.body(body)
 
     def _string(self, need: Need) -> Expr | None:
         """The strings of a need as they stand in an element; None where there are none."""
@@ -233,7 +245,7 @@ class ArgumentsLowering(Lowering):
         if item == ANY_STRING:
             return self._free
         if item.words is not None:
-            there = [text for text in encoded(item.words) if self._notation.closing.encode() not in text]
+            there = [text for text in encoded(item.words) if not any(w.encode() in text for w in self._left_out)]
             return words(there) if there else None
         if item.is_checked() or item.regex or item.host:
             raise UnsupportedError(

@@ -185,6 +185,24 @@ class TestJson:
         assert not accepts(tight, '( {"a": 1})')
         assert not accepts(tight, '({"a": 1}\n)')
 
+    def test_words_that_no_string_holds(self) -> None:
+        value = {"type": "object", "properties": {"a": {"type": "string", "minLength": 2}, "xy": {}, "b": {}}}
+        some = compiled(schema(value, excludes=["xy", "<|"]))
+        assert accepts(some, '{"a": "ab", "b": {"x": "y"}}')
+        for text in ('{"a": "axyb"}', '{"a": "a"}', '{"xy": 1}', '{"b": {"xy": 1}}', '{"b": ["<|"]}'):
+            assert not accepts(some, text)
+        check_constraint(some, walks=2, length=12, full_states=2, threads=0)
+        elements = compiled(schema(value, excludes=["xy"], style="qwen_xml"))
+        assert accepts(elements, "<parameter=a>ab</parameter><parameter=b>x</parameter>")
+        for name, text in (("a", "axyb"), ("b", "xy"), ("xy", "1"), ("a", "a")):
+            assert not accepts(elements, f"<parameter={name}>{text}</parameter>")
+
+    def test_nothing_is_left(self) -> None:
+        value = {"type": "object", "properties": {"a": {"const": "xy"}}, "required": ["a"]}
+        for options in ({}, {"style": "qwen_xml"}):
+            with pytest.raises(UnsatisfiableError):
+                compiled(schema(value, excludes=["xy"], **options))
+
     def test_a_schema_alone_is_another_grammar(self) -> None:
         part, alone = json_part(OBJECT), closed_json_schema(OBJECT)
         assert part.key != alone.key
@@ -232,7 +250,9 @@ FORMAT_ERRORS: list[tuple[Any, type[GuidedError], str | None, str]] = [
     (schema({}, style="cohere_xml"), UnsupportedError, "/style", "cohere_xml"),
     (schema({"type": "object", "maxProperties": 1}, style="glm_xml"), UnsupportedError, "/json_schema", "count"),
     (schema({}, any_order=1), GrammarError, "/any_order", "neither true nor false"),
-    (schema({}, excludes=["a"]), UnsupportedError, "/excludes", ""),
+    (schema({}, excludes=[""]), GrammarError, "/excludes/0", "empty"),
+    (schema({}, excludes=["a "], style="qwen_xml"), UnsupportedError, "/json_schema", "white space"),
+    (schema({"type": "string", "format": "regex"}, excludes=["a"]), UnsupportedError, "/json_schema", "checked"),
     ({"type": "regex", "pattern": ""}, GrammarError, "/pattern", "empty"),
     ({"type": "regex", "pattern": "(a"}, GrammarError, "/pattern, offset 0", ""),
     ({"type": "grammar", "grammar": "root ::= x"}, GrammarError, "/grammar, line 1, column 10", "x"),
