@@ -7,6 +7,7 @@ from dataclasses import replace
 from guided.errors import UnsatisfiableError, UnsupportedError
 from guided.grammar.attributed.language import AttributedLanguage
 from guided.grammar.sql.query.catalog import Catalog
+from guided.grammar.sql.query.dialects.duckdb.dialect import DUCKDB
 from guided.grammar.sql.query.dialects.mariadb import mariadb
 from guided.grammar.sql.query.dialects.postgresql.dialect import POSTGRESQL
 from guided.grammar.sql.query.dialects.sqlite import SQLITE
@@ -21,7 +22,8 @@ from guided.grammar.sql.schema import DatabaseSchema
 
 __all__ = ["query_language"]
 
-_DIALECTS = ("sqlite", "mysql", "mariadb", "postgresql")
+_TYPED = {"postgresql": POSTGRESQL, "duckdb": DUCKDB}
+_DIALECTS = ("sqlite", "mysql", "mariadb", *_TYPED)
 
 
 def query_language(schema: DatabaseSchema, *, forward: bool = True) -> AttributedLanguage:
@@ -46,8 +48,8 @@ def query_language(schema: DatabaseSchema, *, forward: bool = True) -> Attribute
         )
     if not schema.tables:
         raise UnsatisfiableError("the database has no tables", remedy="Create some, or name another database.")
-    if schema.dialect == "postgresql":
-        typed = POSTGRESQL
+    typed = _TYPED.get(schema.dialect)
+    if typed is not None:
         tree = typed_statement.select(typed, typed_columns.Catalog.of(schema, typed, forward=forward))
         start = typed_scope.Query(typed.system)
         return AttributedLanguage(tree, start, typed.lexis, typed_scope.known_names, typed_scope.owed)

@@ -11,8 +11,8 @@ from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, common, is_
 
 __all__ = [
     "alternative", "begin_alternatives", "begin_any", "begin_element", "begin_list", "begin_nullif",
-    "begin_subject", "begin_when", "compared", "end_alternative", "end_alternatives", "end_any", "end_array",
-    "end_list", "end_subject",
+    "begin_subject", "begin_when", "compared", "compared_with", "end_alternative", "end_alternatives", "end_any",
+    "end_array", "end_list", "end_subject",
 ]  # fmt: skip
 
 
@@ -61,16 +61,16 @@ def end_alternatives(label: str) -> Change:
         frame = query.frames[-1]
         name = label if label != "case" or query.label[1] < 2 else query.label[0]
         below = hear(query._replace(frames=query.frames[:-1]), label)
-        return read(below, settled(frame.type), (name, 2 if label != "case" else 1))
+        return read(below, settled(query.system, frame.type), (name, 2 if label != "case" else 1))
 
     return change
 
 
 def end_array(query: Query) -> Query | None:
     """Behind ARRAY[...]."""
-    frame = query.frames[-1]
+    name = "_" + settled(query.system, query.frames[-1].type)
     below = hear(query._replace(frames=query.frames[:-1]), "array")
-    return read(below, "_" + settled(frame.type), ("array", 2))
+    return read(below, name, ("array", 2)) if name in BIT else None
 
 
 def begin_subject(query: Query) -> Query | None:
@@ -81,7 +81,9 @@ def begin_subject(query: Query) -> Query | None:
 def end_subject(query: Query) -> Query | None:
     """Behind it."""
     ended = end(query)
-    return None if ended is None else ended.with_top(ended.frames[-1]._replace(subject=settled(ended.value)))
+    return (
+        None if ended is None else ended.with_top(ended.frames[-1]._replace(subject=settled(query.system, ended.value)))
+    )
 
 
 def begin_when(query: Query) -> Query | None:
@@ -117,17 +119,23 @@ def begin_element(query: Query) -> Query | None:
 def end_list(query: Query) -> Query:
     """Behind the list."""
     below = hear(query._replace(frames=query.frames[:-1]), "]")
-    return below.with_top(frames.as_condition(below.top))
+    return below.with_top(frames.as_condition(below.top, "in"))
 
 
 def begin_any(query: Query) -> Query | None:
     """Behind ANY ( as the right operand of a comparison: an array of what it may be compared with."""
-    top = query.top
-    if top.type or not top.waits or top.waits[-1].operator != "compare":
-        return None
-    wait = top.waits[-1]
-    goal = sum(bit for name, bit in BIT.items() if name[0] == "_" and wait.goal & BIT[name[1:]])
+    items = compared_with(query)
+    goal = sum(bit for name, bit in BIT.items() if name[0] == "_" and items & BIT[name[1:]])
     return push(untraced(query), goal)
+
+
+def compared_with(query: Query) -> int:
+    """The types of what the comparison whose right operand comes may be compared with, one by one."""
+    top = query.top
+    if top.type or not top.waits or top.waits[-1].operator not in ("compare", "equal"):
+        return 0
+    wait = top.waits[-1]
+    return wait.goal & frames.rights(query.system, "compare", wait.left, CONDITION)
 
 
 def end_any(query: Query) -> Query | None:
@@ -139,4 +147,4 @@ def end_any(query: Query) -> Query | None:
 def compared(query: Query) -> Query:
     """The comparison is whole."""
     top = query.top
-    return query.with_top(frames.as_condition(top._replace(waits=top.waits[:-1])))
+    return query.with_top(frames.as_condition(top._replace(waits=top.waits[:-1]), "compare"))

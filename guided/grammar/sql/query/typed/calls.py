@@ -174,11 +174,18 @@ def _within(name: str) -> do.Change:
     return change
 
 
+def begin_order(query: Query) -> Query | None:
+    """A term by which the rows of an aggregate are ordered."""
+    found = do.push(query, SORTABLE)
+    return None if found is None else found._replace(alone=not query.system.constant_order)
+
+
 def begin_within(query: Query) -> Query | None:
     """Behind WITHIN GROUP (ORDER BY."""
     frame = _frame(query)
     found = functions.next_types(query.system, frame.name, frame.types) & SORTABLE
-    return do.push(query, found & ~sum(BIT[name] for name in members(found) if is_literal(name)))
+    begun = do.push(query, found & ~sum(BIT[name] for name in members(found) if is_literal(name)))
+    return None if begun is None else begun._replace(alone=not query.system.constant_order)
 
 
 def call(dialect: TypedDialect, expression: Rule) -> Node:
@@ -210,7 +217,7 @@ def _aggregates(dialect: TypedDialect, expression: Node) -> list[Node]:
     where = seq(words("FILTER"), _OPEN, words("WHERE"), Action(begin_filter), Action(do.begin(CONDITION)), expression,
                 Action(do.end), Action(end_kind), _CLOSE)  # fmt: skip
     every = seq(Action(counts_all), Sign("*"))
-    ordered = seq(Action(may_close), words("ORDER BY"), _ordering(expression))
+    ordered = seq(Action(may_close), words("ORDER BY"), _ordering(expression, begin_order))
     plain = choice(
         every, seq(words("DISTINCT"), Action(distinct), some), seq(maybe(words("ALL")), some, maybe(ordered))
     )
@@ -241,10 +248,10 @@ def _window_function(dialect: TypedDialect, expression: Node) -> Node:
     return seq(name, _OPEN, choice(seq(), arguments(expression)), closed, _over(expression), Action(end_kind))
 
 
-def _ordering(expression: Node) -> Node:
+def _ordering(expression: Node, begin: do.Change) -> Node:
     direction = maybe(choice(words("ASC"), words("DESC")))
     nulls = maybe(words("NULLS"), choice(words("FIRST"), words("LAST")))
-    return listed(seq(Action(do.begin(SORTABLE)), expression, Action(do.end), direction, nulls), _COMMA)
+    return listed(seq(Action(begin), expression, Action(do.end), direction, nulls), _COMMA)
 
 
 def _over(expression: Node) -> Node:
@@ -260,7 +267,7 @@ def _over(expression: Node) -> Node:
     )
     window = seq(
         maybe(words("PARTITION BY"), by),
-        maybe(words("ORDER BY"), _ordering(expression)),
+        maybe(words("ORDER BY"), _ordering(expression, do.begin(SORTABLE))),
         maybe(frame),
     )
     return seq(words("OVER"), _OPEN, window, _CLOSE)
@@ -269,7 +276,7 @@ def _over(expression: Node) -> Node:
 def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:
     """What has a spelling of its own."""
     text = seq(Action(do.begin(only("text"))), expression, Action(do.end))
-    whole = seq(Action(do.begin(only(dialect.whole))), expression, Action(do.end))
+    whole = seq(Action(do.begin(only(*dialect.wholes))), expression, Action(do.end))
     begin = Action(do.at_operand)
 
     def result(name: str, label: str) -> Action:
@@ -277,8 +284,9 @@ def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:
 
     fields = [
         seq(choice(*(seq(words(word), Action(do.heard(word))) for word in names.split())), words("FROM"),
-            Action(do.begin(sum(BIT[name] for name in _NAMED[kind]))), expression, Action(do.end))
-        for kind, names in dialect.fields.items()
+            Action(do.begin(sum(BIT[name] for name in _NAMED[kind]))), expression, Action(do.end),
+            result(given, "extract"))
+        for kind, names, given in dialect.fields
     ]  # fmt: skip
     extract = seq(
         words("EXTRACT"),
@@ -286,7 +294,6 @@ def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:
         Action(do.heard("extract")),
         _OPEN,
         choice(*fields),
-        result(dialect.extracted, "extract"),
         _CLOSE,
     )
     trims = [

@@ -11,7 +11,7 @@ from guided.grammar.sql.query.typed.types import ALL
 
 __all__ = [
     "Change", "at_operand", "begin", "cast", "castable", "conjunction", "end", "end_subscript", "fitting",
-    "negation", "operand", "operator", "push", "read", "second_bound", "sign", "subscript", "test",
+    "negation", "open_operand", "operand", "operator", "push", "read", "second_bound", "sign", "subscript", "test",
     "test_of_condition",
 ]  # fmt: skip
 
@@ -87,6 +87,11 @@ def at_operand(query: Query) -> Query | None:
     return query._replace(alone=False) if frames.at_operand(query.top) else None
 
 
+def open_operand(query: Query) -> Query | None:
+    """Where an operand begins that is no literal, as a term alone or not."""
+    return query if frames.at_operand(query.top) else None
+
+
 def fitting(name: str) -> Change:
     """Where a literal of a type may stand."""
 
@@ -136,13 +141,13 @@ def second_bound(query: Query) -> Query | None:
 def test(query: Query) -> Query | None:
     """IS NULL and the like, of any type."""
     found = frames.before_test(query.top, "is", ALL)
-    return None if found is None else query.with_top(frames.as_condition(found))
+    return None if found is None else query.with_top(frames.as_condition(found, "is"))
 
 
 def test_of_condition(query: Query) -> Query | None:
     """IS TRUE and the like."""
     found = frames.before_test(query.top, "is", CONDITION)
-    return None if found is None else query.with_top(frames.as_condition(found))
+    return None if found is None else query.with_top(frames.as_condition(found, "is"))
 
 
 def cast(query: Query, target: str) -> Query:

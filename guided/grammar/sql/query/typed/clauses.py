@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from guided.grammar.sql.query.typed.changes import end
 from guided.grammar.sql.query.typed.frames import CONDITION, UNKNOWN, Operand
-from guided.grammar.sql.query.typed.queries import columns_of, within
+from guided.grammar.sql.query.typed.queries import MOST_DEPTH, columns_of, within
 from guided.grammar.sql.query.typed.relations import Relation, bare_columns
 from guided.grammar.sql.query.typed.scope import (
     Clause,
@@ -61,9 +61,9 @@ def end_item(query: Query) -> Query | None:
     name = query.name or None
     kind = query.value
     demanded = query.goals is not None and query.result is None and kind != UNKNOWN
-    if demanded and query.goals is not None and not query.goals[len(query.outputs)] & BIT[settled(kind)]:
+    if demanded and query.goals is not None and not query.goals[len(query.outputs)] & BIT[settled(query.system, kind)]:
         return None
-    if name is not None and not _admits(query, name, settled(kind) if kind != UNKNOWN else kind):
+    if name is not None and not _admits(query, name, settled(query.system, kind) if kind != UNKNOWN else kind):
         return None
     trace = query.trace if query.loose and query.column is None else None
     output = Output(name, kind, None, query.column, query.loose, query.tainted, trace)
@@ -172,8 +172,8 @@ def may_join(query: Query) -> Query | None:
 
 
 def enter_source(query: Query) -> Query | None:
-    """Begin a query as a source."""
-    return within(query, None, sees=False)
+    """Begin a query as a source; it may be deeper than others, since names may wait for it."""
+    return within(query, None, sees=False, most=MOST_DEPTH + 1)
 
 
 def leave_source(query: Query) -> Query | None:

@@ -11,6 +11,7 @@ from guided.grammar.attributed.words import Words, words_of
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.frames import UNKNOWN
+from guided.grammar.sql.query.typed.queries import MOST_DEPTH
 from guided.grammar.sql.query.typed.relations import Relation, bare_columns
 from guided.grammar.sql.query.typed.scope import Clause, Pending, Query, needed, refer
 from guided.grammar.sql.query.typed.types import OTHER
@@ -45,7 +46,7 @@ class Catalog:
         found: dict[str, dict[str, Relation]] = {}
         for table in schema.tables:
             columns = tuple((lexis.folded(one.name, True), declared(one.type)) for one in table.columns)
-            key = frozenset(lexis.folded(name, True) for name in table.primary_key)
+            key = frozenset(lexis.folded(name, True) for name in table.primary_key if dialect.system.depends_on_keys)
             place = found.setdefault(lexis.folded(table.schema or default, True), {})
             place.setdefault(lexis.folded(table.name, True), Relation(columns, key))
         return Catalog(found.get(default, {}), {name: one for name, one in found.items() if name}, forward)
@@ -100,6 +101,11 @@ def _is_open(query: Query) -> bool:
     return not query.bound and query.clause is Clause.SELECT
 
 
+def _is_leaf(query: Query) -> bool:
+    """Is it so deep that no source could follow in which names are defined?"""
+    return query.depth > MOST_DEPTH and _is_open(query)
+
+
 class BareColumn:
     """A column without a qualifier; ``variant`` 0 is one alone whose type does not matter, others its types in turn."""
 
@@ -112,6 +118,8 @@ class BareColumn:
 
     def allowed(self, query: Query) -> Names:
         """Those that are in scope; before FROM all that a FROM can bind."""
+        if not do.open_operand(query) or _is_leaf(query):
+            return Names(words_of(()))
         if not self.variant and not (_is_open(query) and query.top.plain and not query.top.waits):
             return Names(words_of(()))
         if _is_open(query) and not query.tables and (query.outside is None or query.is_local):
@@ -220,6 +228,8 @@ class Qualifier:
 
     def allowed(self, query: Query) -> Names:
         """The sources in scope; before FROM tables and names that FROM can introduce."""
+        if _is_leaf(query):
+            return Names(words_of(()))
         found: set[str] = set()
         free = False
         for at in _scopes(query):

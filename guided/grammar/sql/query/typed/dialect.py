@@ -27,22 +27,28 @@ class TypedDialect:
     """Those of several."""
     sized_types: Mapping[str, str]
     """Those that a size may follow."""
+    scaled_types: tuple[tuple[str, int, int], ...]
+    """Decimals by the fewest and most digits behind the point; a cast can lead to each but by a word alone."""
     moments: Mapping[str, str]
     """Words that stand for a date or a time, with their types."""
     signs: tuple[str, ...]
     """Binary operators that have a sign, but for comparisons and matches."""
+    patterns: tuple[str, ...]
+    """Words of operators that match a pattern which may be any text."""
     matches: tuple[str, ...]
-    """Signs of operators that match a regular expression."""
+    """Signs and words of operators that match a regular expression."""
     numbers: Mapping[str, str]
     """Spellings of numbers, by the type that each is read as."""
+    strings: tuple[str, ...]
+    """The literals of `typed.types.LITERALS` that it has, any text last; ``'picture`` is a format of TO_CHAR."""
     typed_texts: tuple[tuple[str, str, str], ...]
     """Words before a string, its spelling (`typed.types.LITERALS`), and the type that both have."""
-    fields: Mapping[str, str]
-    """What EXTRACT takes of a type, by one of each kind."""
-    extracted: str
-    """The type that EXTRACT gives."""
+    fields: tuple[tuple[str, str, str], ...]
+    """What EXTRACT takes of a type, by one of each kind; the type that it gives."""
     whole: str
-    """The type of what POSITION gives, and of the numbers that SUBSTRING and subscripts take."""
+    """The type of what POSITION gives."""
+    wholes: tuple[str, ...]
+    """The types of the numbers that SUBSTRING and subscripts take."""
     word_functions: tuple[str, ...]
     """Functions whose names are reserved words."""
     named_rows: tuple[str, ...] = ()

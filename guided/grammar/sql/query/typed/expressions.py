@@ -32,11 +32,11 @@ from guided.grammar.sql.query.typed import columns as names
 from guided.grammar.sql.query.typed.calls import call
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.frames import UNKNOWN
-from guided.grammar.sql.query.typed.literals import STRINGS, Size, TypedText, numbers_of
-from guided.grammar.sql.query.typed.operators import COMPARISONS
+from guided.grammar.sql.query.typed.literals import Number, Size, Text, TypedText, numbers_of, strings_of
+from guided.grammar.sql.query.typed.operators import COMPARISONS, EQUALITIES
 from guided.grammar.sql.query.typed.relations import bare_columns
 from guided.grammar.sql.query.typed.scope import Clause, Query, needed
-from guided.grammar.sql.query.typed.types import ALL, BIT, LITERALS, OTHER, only, turns_into
+from guided.grammar.sql.query.typed.types import ALL, BIT, HELD, LITERALS, OTHER, only, turns_into
 
 __all__ = ["columns", "expression"]
 
@@ -109,6 +109,11 @@ def _type(dialect: TypedDialect, *, behind: bool) -> Node:
         seq(Action(cast_to("numeric", behind=behind)), Action(do.untraced), words(word), digits)
         for word in ("NUMERIC", "DECIMAL")
     ]
+    scaled = [
+        seq(Action(cast_to(name, behind=behind)), Action(do.untraced), words("DECIMAL"), _OPEN,
+            Literal(LiteralForm.NUMBER, Size(most, 38)), _COMMA, Literal(LiteralForm.NUMBER, Size(least, most)), _CLOSE)
+        for name, least, most in dialect.scaled_types
+    ]  # fmt: skip
     several = [seq(Action(cast_to(name, behind=behind)), words(word)) for word, name in dialect.type_phrases.items()]
     array = seq(Name(TypeName(dialect, behind=behind, array=True), Spelled.WORD), Sign("["), Sign("]"))
 
@@ -116,9 +121,13 @@ def _type(dialect: TypedDialect, *, behind: bool) -> Node:
         if not behind:
             return 0
         wished = [wish] if (wish := _wish(query)) else frames.target_types(query.top)
-        return 1 if all(name[0] == "_" for name in wished) else 0
+        if all(name[0] == "_" for name in wished):
+            return 1
+        return min((places.get(name, 0) for name in wished), default=0)
 
-    return Choice((Name(TypeName(dialect, behind=behind), Spelled.WORD), array, *several, *sized, *exact), preferred)
+    places = {name: 2 + place for place, (name, _, _) in enumerate(dialect.scaled_types) if name != "numeric"}
+    word = Name(TypeName(dialect, behind=behind), Spelled.WORD)
+    return Choice((word, array, *scaled, *several, *sized, *exact), preferred)
 
 
 def _wish(query: Query) -> str:
@@ -154,7 +163,7 @@ def _heard(text: str) -> Node:
 def _behind(dialect: TypedDialect, body: Node, query: Node) -> Node:
     """What follows an operand: casts, subscripts, tests."""
     cast = seq(Action(do.castable), Sign("::"), _type(dialect, behind=True))
-    element = seq(Action(do.subscript), Sign("["), Action(do.begin(only(dialect.whole))), body, Action(do.end),
+    element = seq(Action(do.subscript), Sign("["), Action(do.begin(only(*dialect.wholes))), body, Action(do.end),
                   Action(do.end_subscript), Sign("]"))  # fmt: skip
     not_ = maybe(words("NOT"), Action(do.heard("not")))
     null = seq(
@@ -182,17 +191,23 @@ def _behind(dialect: TypedDialect, body: Node, query: Node) -> Node:
 def _row(dialect: TypedDialect, one: Node, body: Node, query: Node) -> Node:
     """An operator and its right operand."""
     not_ = maybe(words("NOT"), Action(do.heard("not")))
-    compare = choice(*(seq(Sign(text), Action(do.heard(text))) for text in COMPARISONS))
+    # Equality is an operator of its own where it takes more.
+    apart = EQUALITIES if "equal" in dialect.system.operators else ()
+    compare = choice(*(seq(Sign(text), Action(do.heard(text))) for text in COMPARISONS if text not in apart))
+    equal = choice(*(seq(Sign(text), Action(do.heard(text))) for text in apart))
     array = seq(Action(alternatives.begin_any), body, Action(alternatives.end_any))
     several = seq(choice(words("ANY"), words("ALL"), words("SOME")), _OPEN,
                   choice(array, seq(Action(queries.enter_any), query, Action(queries.leave_any))), _CLOSE)  # fmt: skip
-    patterns = choice(*(_heard(word) for word in ("LIKE", "ILIKE", "SIMILAR TO")))
-    matches = choice(*(seq(Sign(text), Action(do.heard(text))) for text in dialect.matches))
+    patterns = choice(*(_heard(word) for word in dialect.patterns))
+    matches = choice(
+        *(seq(words(text) if text[0].isalpha() else Sign(text), Action(do.heard(text))) for text in dialect.matches)
+    )
     options: dict[str, Node] = {
         "and": seq(Action(do.second_bound), words("AND"), one),
         **{text: seq(Action(do.operator(text)), Sign(text), one) for text in dialect.signs},
         "at": seq(Action(do.operator("at")), words("AT TIME ZONE"), one),
         "compare": seq(Action(do.operator("compare")), compare, choice(one, several)),
+        **({"equal": seq(Action(do.operator("equal")), equal, choice(one, several))} if apart else {}),
         "conjunction": seq(Action(do.conjunction), words("AND"), one),
         "disjunction": seq(Action(do.operator("or")), words("OR"), one),
         "like": seq(Action(do.operator("like")), not_, patterns, one),
@@ -231,12 +246,18 @@ def _operand(dialect: TypedDialect, catalog: names.Catalog, body: Rule, query: R
         seq(Action(do.at_operand), words(word), Literal(LiteralForm.STRING, TypedText(spelling, name), hears=True))
         for word, spelling, name in dialect.typed_texts
     ]
-    numbers = numbers_of(dialect)
+    numbers, strings = numbers_of(dialect), strings_of(dialect)
     options = (
-        numbers[0], constants[1], STRINGS[-1], constants[0], bare[1], qualified, *bare[2:], bare[0],
-        *numbers[1:], *STRINGS[:-1], constants[2], *moments, *typed, call(dialect, body),
-        *_bracketed(dialect, body, query),
+        numbers[0], constants[1], strings[-1], constants[0], bare[1], qualified, *bare[2:], bare[0],
+        *numbers[1:], *strings[:-1], constants[2], *moments, *typed,
+        seq(Action(do.open_operand), choice(call(dialect, body), *_bracketed(dialect, body, query))),
     )  # fmt: skip
+
+    held = {
+        one.kind.name: place
+        for place, one in enumerate(options)
+        if isinstance(one, Literal) and isinstance(one.kind, Number | Text) and one.kind.name in HELD
+    }
 
     def preferred(query: Query) -> int:
         if query.clause is Clause.GROUP and len(query.frames) == 1 and (left := needed(query)):
@@ -248,7 +269,7 @@ def _operand(dialect: TypedDialect, catalog: names.Catalog, body: Rule, query: R
             return 0 if wish == "int4" else 3
         if query.alone:
             return -1
-        return {"int4": 0, "bool": 1, "'text": 2}.get(frames.soon(query.top), 3)
+        return {"int4": 0, "bool": 1, "'text": 2, **held}.get(frames.soon(query.top), 3)
 
     return Choice(options, preferred)
 

@@ -11,7 +11,17 @@ from typing import NamedTuple
 
 from guided.grammar.sql.query.typed.operators import LEVELS, result, rights, viable
 from guided.grammar.sql.query.typed.system import TypeSystem
-from guided.grammar.sql.query.typed.types import ALL, BIT, LITERALS, is_literal, members, only, turns_into
+from guided.grammar.sql.query.typed.types import (
+    ALL,
+    ANY_NULL,
+    BIT,
+    HELD,
+    LITERALS,
+    is_literal,
+    members,
+    only,
+    turns_into,
+)
 
 __all__ = [
     "CONDITION",
@@ -77,6 +87,8 @@ class Operand(NamedTuple):
     """May a subscript follow?"""
     bound: bool = False
     """Was a column's type guessed, so that something must follow which needs it?"""
+    tightest: int = _TIGHTEST
+    """How tightly an operator may bind that follows."""
 
 
 class Calling(NamedTuple):
@@ -97,7 +109,7 @@ class Alternatives(NamedTuple):
 
 
 def _level(operand: Operand) -> int:
-    return LEVELS[operand.waits[-1].operator] if operand.waits else -1
+    return operand.system.levels[operand.waits[-1].operator] if operand.waits else -1
 
 
 def _goal(operand: Operand) -> int:
@@ -124,7 +136,7 @@ def fits(operand: Operand, name: str) -> bool:
 
 def read(operand: Operand, name: str, label: tuple[str, int] = ("", 0)) -> Operand | None:
     """The expression behind an operand of a type."""
-    if operand.type:
+    if operand.type or not (_goal(operand) & ALL or (name != UNKNOWN and _goal(operand) & BIT[name])):
         return None
     return operand._replace(type=name, tight=True, label=label if not operand.waits else ("", 0), column=None,
                             indexed=False)  # fmt: skip
@@ -141,7 +153,7 @@ def reduced(operand: Operand, level: int) -> Operand | None:
     """The expression with all operators applied that bind at least so tightly."""
     if not operand.type:
         return None
-    while operand.waits and LEVELS[operand.waits[-1].operator] >= level:
+    while operand.waits and operand.system.levels[operand.waits[-1].operator] >= level:
         *rest, wait = operand.waits
         given = _applied(operand.system, wait, operand.type)
         if given is None:
@@ -183,13 +195,17 @@ def negated(operand: Operand) -> Operand | None:
     return operand._replace(waits=(*operand.waits, Wait("not", "", CONDITION)), label=("", 0))
 
 
+_PASSING = sum(BIT[name] for name in LITERALS if name != ANY_NULL and name not in HELD)
+"""Literals that no cast leads to; those that are held need none."""
 _NO_CHAIN = (LEVELS["compare"], LEVELS["between"], LEVELS["is"])
 
 
 @lru_cache(maxsize=1 << 16)
 def operated(operand: Operand, operator: str) -> Operand | None:
     """The expression behind a binary operator, None where no right operand leads to the goal."""
-    level = LEVELS[operator]
+    level = operand.system.levels[operator]
+    if level > operand.tightest:
+        return None
     # Of operators that cannot be chained the one before stays.
     left = _before(operand, level)
     if left is None or (
@@ -202,14 +218,18 @@ def operated(operand: Operand, operator: str) -> Operand | None:
             goal = CONDITION if wanted & BIT["bool"] and CONDITION & BIT[left.type] else 0
         case "is" | "compare":
             goal = rights(left.system, "compare", left.type, wanted) if wanted & BIT["bool"] else 0
+        case "equal":
+            goal = rights(left.system, "equal", left.type, wanted) if wanted & BIT["bool"] else 0
         case "between":
             goal = rights(left.system, "compare", left.type, CONDITION) if wanted & BIT["bool"] else 0
         case _:
             goal = rights(left.system, operator, left.type, wanted)
-    if not goal & ~sum(BIT[name] for name in LITERALS if name != "'null"):
+    if not goal & ~_PASSING:
         return None
     wait = Wait(operator, left.type, goal)
-    return left._replace(waits=(*left.waits, wait), type="", tight=False, label=("", 0), bound=False)
+    return left._replace(
+        waits=(*left.waits, wait), type="", tight=False, label=("", 0), bound=False, tightest=_TIGHTEST
+    )
 
 
 def _before(operand: Operand, level: int) -> Operand | None:
@@ -228,7 +248,13 @@ def between_done(operand: Operand) -> Operand | None:
     *rest, wait = left.waits
     if left.type == UNKNOWN or not wait.goal & BIT[left.type]:
         return None
-    return left._replace(waits=(*rest, wait._replace(left="")), type="", tight=False)
+    goal = wait.goal
+    if left.system.cheapest:
+        # All three are of one type.
+        goal &= rights(left.system, "compare", left.type, CONDITION)
+    if not goal:
+        return None
+    return left._replace(waits=(*rest, wait._replace(left="", goal=goal)), type="", tight=False, tightest=_TIGHTEST)
 
 
 def is_between(operand: Operand) -> bool:
@@ -239,15 +265,17 @@ def is_between(operand: Operand) -> bool:
 @lru_cache(maxsize=1 << 16)
 def before_test(operand: Operand, operator: str, types: int) -> Operand | None:
     """The expression before a test such as IS NULL, whose result is a condition."""
-    left = _before(operand, LEVELS[operator])
-    if left is None or not hopes(left, LEVELS[operator]) & BIT["bool"] or not types & BIT[left.type]:
+    level = LEVELS[operator]
+    left = _before(operand, level) if level <= operand.tightest else None
+    if left is None or not hopes(left, level) & BIT["bool"] or not types & BIT[left.type]:
         return None
     return left
 
 
-def as_condition(operand: Operand) -> Operand:
+def as_condition(operand: Operand, operator: str) -> Operand:
     """The expression behind such a test."""
-    return operand._replace(type="bool", tight=False, label=("", 0), bound=False)
+    tightest = LEVELS[operator] if operand.system.layered else _TIGHTEST
+    return operand._replace(type="bool", tight=False, label=("", 0), bound=False, tightest=tightest)
 
 
 @lru_cache(maxsize=1 << 16)
@@ -262,8 +290,8 @@ def whole(operand: Operand) -> Operand | None:
 
 
 def at_operand(operand: Operand) -> bool:
-    """Must an operand come?"""
-    return not operand.type
+    """Must an operand come that may be more than a literal?"""
+    return not operand.type and bool(_goal(operand) & ALL)
 
 
 def is_met(operand: Operand) -> bool:
@@ -308,6 +336,9 @@ def _ends(operand: Operand, name: str) -> bool:
 def soon(operand: Operand) -> str:
     """The kind of operand that ends an expression soon: a number, a condition, a text or NULL."""
     goal = _goal(operand)
+    held = [name for name in HELD if goal & BIT[name]]
+    if held and not goal & ALL:
+        return held[0]
     found = [name for name in ("int4", "bool", "'text") if goal & BIT[name]]
     best = [name for name in (*found, "'null") if goal & BIT[name] and _ends(operand, name)]
     if best:

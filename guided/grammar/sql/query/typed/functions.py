@@ -6,7 +6,7 @@ from functools import cache, lru_cache
 
 from guided.grammar.sql.query.typed.resolution import chosen, result_of
 from guided.grammar.sql.query.typed.system import Signature, TypeSystem
-from guided.grammar.sql.query.typed.types import BIT, OTHER
+from guided.grammar.sql.query.typed.types import BIT, OTHER, UNBOUND, is_literal
 
 __all__ = ["arity", "call_of", "next_types"]
 
@@ -56,17 +56,30 @@ def may_go_on(system: TypeSystem, name: str, types: tuple[str, ...]) -> bool:
         if count == len(types) and call_of(system, name, types) is not None:
             return True
         for parameters, _ in _of(system, name, count):
-            rest = tuple(map(_concrete, parameters[len(types) :]))
+            item = _item(parameters, types)
+            rest = tuple(_concrete(wanted, item) for wanted in parameters[len(types) :])
             if call_of(system, name, (*types, *rest)) is not None:
                 return True
     return False
 
 
-def _concrete(parameter: str) -> str:
+def _item(parameters: tuple[str, ...], types: tuple[str, ...]) -> str:
+    """What the polymorphic parameters stand for, by the first argument that says it."""
+    for wanted, given in zip(parameters, types, strict=False):
+        if wanted.startswith("any") and wanted not in UNBOUND and not is_literal(given):
+            return given[1:] if _is_array(wanted) else given
+    return "int4"
+
+
+def _is_array(parameter: str) -> bool:
+    return parameter.endswith("array") and not parameter.endswith("nonarray")
+
+
+def _concrete(parameter: str, item: str = "int4") -> str:
     """A type that a parameter takes."""
     if not parameter.startswith("any"):
         return parameter
-    return "_int4" if parameter.endswith("array") and not parameter.endswith("nonarray") else "int4"
+    return "_" + item if _is_array(parameter) else item
 
 
 @lru_cache(maxsize=1 << 16)

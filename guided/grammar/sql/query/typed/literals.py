@@ -10,8 +10,9 @@ from guided.grammar.sql.query.typed import clauses, frames
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.frames import Calling
 from guided.grammar.sql.query.typed.scope import Query
+from guided.grammar.sql.query.typed.types import BIT
 
-__all__ = ["PATTERNS", "STRINGS", "Place", "Position", "Size", "TypedText", "numbers_of"]
+__all__ = ["PATTERNS", "Number", "Place", "Position", "Size", "Text", "TypedText", "numbers_of", "strings_of"]
 
 _DAY = (
     "(19|20)[0-9]{2}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31)"
@@ -31,6 +32,11 @@ def _span() -> str:
     return f"(?i:{found})"
 
 
+_FIELD = "century|decade|year|quarter|month|week|day|hour|minute|second|millisecond|microsecond"
+_PIECE = (
+    r"([A-Za-z0-9 _.,:;@#%&/=<>~-]|\\[dwsbDWS.+*?()$-]|\[\^?(a-z|A-Z|0-9|[A-Za-z0-9 _.])+\])"
+    r"([*+?]|\{[0-9](,[0-9]?)?\})?"
+)
 PATTERNS = {
     "'whole": "-?[0-9]{1,4}",
     "'integer": "-?[0-9]{5,9}",
@@ -42,16 +48,21 @@ PATTERNS = {
     "'bool": "(?i:true|false|yes|no|t|f|y|n)",
     "'json": r'\{\}|\[\]|\{"[A-Za-z0-9_ ]+": ?("[A-Za-z0-9_ ]*"|[1-9][0-9]{0,8})\}',
     "'array": r"\{[A-Za-z0-9_]+(,[A-Za-z0-9_]+)*\}",
+    "'field": f"(?i:{_FIELD})",
+    "'format": "([ -$&(-~]|%[abcdfghjmnpuwxyzABGHIMSTUVWXYZ]|%-[dmyHIMSj])+",
+    "'regex": rf"\^?({_PIECE}|\((\?:)?{_PIECE}+(\|{_PIECE}+)*\)[*+?]?)*\$?",
+    "'flags": "[ims]",
+    "'path": r"(\$(\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]{1,3}\])*|[A-Za-z_][A-Za-z0-9_]*)",
 }
 _SPELLINGS = {name: Spellings(pattern) for name, pattern in PATTERNS.items()}
-_SHORTEST = {"int4": "1", "int8": "3000000000", "numeric": "1.0", "float8": "1e0"}
+_SHORTEST = {"int4": "1", "int8": "3000000000", "numeric": "1.0", "float8": "1e0", "'share": "1", "'digits": "1"}
 _FIELDS = words_of(["year", "quarter", "month", "week", "day", "hour", "minute", "second", "decade", "century"])
 _FIRST_IS_FIELD = frozenset(["date_trunc", "date_part"])
 
 
 def _is_field(query: Query) -> bool:
     """Is what is read the name of a field of a date?"""
-    if len(query.frames) < 2 or query.top.waits:
+    if len(query.frames) < 2 or query.top.waits or query.top.goal & BIT["'field"]:
         return False
     call = query.frames[-2]
     return isinstance(call, Calling) and call.name in _FIRST_IS_FIELD and not call.types
@@ -232,8 +243,12 @@ def numbers_of(dialect: TypedDialect) -> list[Literal]:
     return [Literal(LiteralForm.NUMBER, Number(name, pattern), hears=True) for name, pattern in dialect.numbers.items()]
 
 
-STRINGS = (
-    *(Literal(LiteralForm.STRING, Text(name), hears=True) for name in _SPELLINGS),
-    Literal(LiteralForm.STRING, Format(), hears=True),
-    Literal(LiteralForm.STRING, Text("'text"), gives_way=True, hears=True),
-)
+def strings_of(dialect: TypedDialect) -> list[Literal]:
+    """Strings by what they can be read as; any text gives way to those that are known."""
+    found: list[Literal] = []
+    for name in dialect.strings:
+        if name == "'picture":
+            found.append(Literal(LiteralForm.STRING, Format(), hears=True))
+        else:
+            found.append(Literal(LiteralForm.STRING, Text(name), gives_way=name == "'text", hears=True))
+    return found

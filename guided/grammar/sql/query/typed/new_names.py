@@ -30,7 +30,8 @@ class AliasOfColumn:
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the name noted."""
-        return None if name in self.excluded or not name else query._replace(name=name)
+        barred = name in self.excluded or name in query.system.moments or not name
+        return None if barred else query._replace(name=name)
 
     def suggested(self, query: Query) -> Iterable[str]:
         """What the query around waits for, else a letter."""
@@ -86,7 +87,7 @@ class NewColumn:
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the column in its list."""
         listed = query.relation.columns if query.relation is not None else ()
-        if any(name == known for known, _ in listed):
+        if any(name == known for known, _ in listed) or name in query.system.moments:
             return None
         return query._replace(relation=Relation((*listed, (name, "text"))))
 

@@ -6,15 +6,16 @@ from functools import cache
 
 from guided.grammar.sql.query.typed.resolution import operator_of, result_of
 from guided.grammar.sql.query.typed.system import TypeSystem
-from guided.grammar.sql.query.typed.types import ALL, BIT
+from guided.grammar.sql.query.typed.types import ALL, ANY_NULL, BIT
 
-__all__ = ["COMPARISONS", "LEVELS", "compares", "result", "rights", "viable"]
+__all__ = ["COMPARISONS", "EQUALITIES", "LEVELS", "compares", "result", "rights", "viable"]
 
-COMPARISONS = ("=", "<>", "!=", "<", "<=", ">", ">=")
+EQUALITIES = ("=", "<>", "!=")
+COMPARISONS = (*EQUALITIES, "<", "<=", ">", ">=")
 LEVELS = {
-    "or": 0, "and": 1, "not": 2, "is": 3, **dict.fromkeys((*COMPARISONS, "compare"), 4), "between": 5, "like": 5,
-    "in": 5, **dict.fromkeys(("||", "~", "->", "->>", "#>", "#>>", "@>", "<@", "&&", "?"), 6),
-    "+": 7, "-": 7, "*": 8, "/": 8, "%": 8, "^": 9, "at": 10, "sign": 12,
+    "or": 0, "and": 1, "not": 2, "is": 3, **dict.fromkeys((*COMPARISONS, "compare", "equal"), 4), "between": 5,
+    "like": 5, "in": 5, **dict.fromkeys(("||", "~", "->", "->>", "#>", "#>>", "@>", "<@", "&&", "?"), 6),
+    "+": 7, "-": 7, "*": 8, "/": 8, "//": 8, "%": 8, "^": 9, "**": 9, "at": 10, "sign": 12,
 }  # fmt: skip
 """How tightly operators bind, loosest first (https://www.postgresql.org/docs/current/sql-syntax-lexical.html)."""
 
@@ -27,8 +28,12 @@ def result(system: TypeSystem, operator: str, left: str, right: str) -> str | No
     >>> result(SYSTEM, "+", "date", "int4"), result(SYSTEM, "compare", "int4", "text")
     ('date', None)
     """
-    signature = operator_of(system, system.operators.get(operator, ()), left, right)
-    return None if signature is None else result_of(system, signature, (left, right))
+    compares = operator in ("compare", "equal")
+    if system.cheapest and not compares and ANY_NULL in (left, right):
+        return None
+    signature = operator_of(system, system.operators.get(operator, ()), left, right, compares=compares)
+    given = None if signature is None else result_of(system, signature, (left, right))
+    return given if given in BIT else None
 
 
 @cache
@@ -58,7 +63,7 @@ def viable(system: TypeSystem, wanted: int, loosest: int, level: int) -> int:
         # IS NULL takes any type.
         return ALL
     found = wanted
-    operators = [name for name in system.operators if loosest < LEVELS[name] <= level]
+    operators = [name for name in system.operators if loosest < system.levels[name] <= level]
     for left, bit in BIT.items():
         if not found & bit and any(rights(system, name, left, wanted) for name in operators):
             found |= bit

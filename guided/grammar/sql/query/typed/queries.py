@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from guided.grammar.sql.query.typed import frames
-from guided.grammar.sql.query.typed.alternatives import alike, compared, end_list
+from guided.grammar.sql.query.typed.alternatives import alike, compared, compared_with, end_list
 from guided.grammar.sql.query.typed.changes import Change, at_operand, end, hear, read, untraced
 from guided.grammar.sql.query.typed.frames import CONDITION, UNKNOWN, Operand
 from guided.grammar.sql.query.typed.scope import Query
@@ -11,7 +11,7 @@ from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, common, is_
 
 __all__ = [
     "MOST_DEPTH", "columns_of", "deeper", "enter", "enter_any", "enter_exists", "enter_list", "leave_any",
-    "leave_array", "leave_exists", "leave_list", "leave_value", "next_part", "shallower", "within",
+    "leave_array", "leave_exists", "leave_list", "leave_value", "may_nest", "next_part", "shallower", "within",
 ]  # fmt: skip
 
 MOST_DEPTH = 12
@@ -28,11 +28,16 @@ def enter(goal: int) -> Change:
     return change
 
 
-def within(query: Query, goals: tuple[int, ...] | None, *, sees: bool = True) -> Query | None:
+def within(query: Query, goals: tuple[int, ...] | None, *, sees: bool = True, most: int = MOST_DEPTH) -> Query | None:
     """The query that begins in brackets."""
-    if query.depth >= MOST_DEPTH:
+    if query.depth >= most:
         return None
     return Query(query.system, untraced(query), sees, query.tables, goals=goals, depth=query.depth + 1)
+
+
+def may_nest(query: Query) -> Query | None:
+    """Where one more query may stand in brackets."""
+    return query if query.depth < MOST_DEPTH else None
 
 
 def enter_list(query: Query) -> Query | None:
@@ -42,10 +47,8 @@ def enter_list(query: Query) -> Query | None:
 
 def enter_any(query: Query) -> Query | None:
     """Begin the query behind ANY."""
-    top = query.top
-    if top.type or not top.waits or top.waits[-1].operator != "compare":
-        return None
-    return within(query, (top.waits[-1].goal,))
+    goal = compared_with(query)
+    return within(query, (goal,)) if goal else None
 
 
 def enter_exists(query: Query) -> Query | None:
@@ -59,9 +62,9 @@ def columns_of(query: Query) -> tuple[tuple[str | None, str], ...]:
     result = query.result
     here = tuple((output.name, output.type) for output in query.outputs)
     if result is None:
-        return tuple((name, settled(kind)) for name, kind in here)
+        return tuple((name, settled(query.system, kind)) for name, kind in here)
     return tuple(
-        (name, settled(common(query.system, kind, other) or kind))
+        (name, settled(query.system, common(query.system, kind, other) or kind))
         for (name, kind), (_, other) in zip(result, here, strict=True)
     )
 
@@ -77,7 +80,7 @@ def leave_array(query: Query) -> Query | None:
     """Behind the query of ARRAY(...)."""
     assert query.parent is not None
     ((_, kind),) = columns_of(query)
-    return read(query.parent, "_" + kind, ("array", 2))
+    return read(query.parent, "_" + kind, ("array", 2)) if "_" + kind in BIT else None
 
 
 def leave_list(query: Query) -> Query:

@@ -9,7 +9,9 @@ from collections.abc import Callable, Sequence
 
 from guided.grammar.sql.query.typed.system import Signature, Types, TypeSystem
 from guided.grammar.sql.query.typed.types import (
+    ANY_NULL,
     OTHER,
+    UNBOUND,
     category,
     coerces,
     common,
@@ -21,9 +23,14 @@ from guided.grammar.sql.query.typed.types import (
 __all__ = ["chosen", "operator_of", "result_of"]
 
 
-def operator_of(system: TypeSystem, signatures: Sequence[Signature], left: str, right: str) -> Signature | None:
-    """The binary operator that is meant; a literal beside a type is first tried as one of that type."""
-    if is_literal(left) != is_literal(right):
+def operator_of(
+    system: TypeSystem, signatures: Sequence[Signature], left: str, right: str, *, compares: bool = False
+) -> Signature | None:
+    """The binary operator that is meant; a literal beside a type is first tried as one of that type.
+
+    Where the cheapest is chosen only comparisons have that rule, and NULL is taken by them alone.
+    """
+    if is_literal(left) != is_literal(right) and (compares or not system.cheapest):
         known = right if is_literal(left) else left
         for signature in signatures:
             if signature.parameters == (known, known):
@@ -40,6 +47,12 @@ def chosen(system: TypeSystem, signatures: Sequence[Signature], types: Types) ->
     found = [one for one in signatures if len(one.parameters) == len(types) and _fits(system, one, types)]
     if len(found) <= 1:
         return found[0] if found else None
+    if system.cheapest:
+        if ANY_NULL in types:
+            return None
+        least = min(_cost(system, one, types) for one in found)
+        found = [one for one in found if _cost(system, one, types) == least]
+        return found[0] if len(found) == 1 else None
     found = _most(found, lambda one: sum(map(_is_exact, types, one.parameters)))
     if len(found) > 1:
         found = _most(found, lambda one: sum(map(_is_near, types, one.parameters)))
@@ -51,6 +64,25 @@ def chosen(system: TypeSystem, signatures: Sequence[Signature], types: Types) ->
 def _fits(system: TypeSystem, signature: Signature, types: Types) -> bool:
     taken = all(coerces(system, given, wanted) for given, wanted in zip(types, signature.parameters, strict=True))
     return taken and _agrees(system, signature, types) is not None
+
+
+def _cost(system: TypeSystem, signature: Signature, types: Types) -> int:
+    """What its casts cost together."""
+    return sum(_cost_of(system, given, wanted) for given, wanted in zip(types, signature.parameters, strict=True))
+
+
+def _cost_of(system: TypeSystem, given: str, wanted: str) -> int:
+    if given == wanted:
+        return 0
+    if given == ANY_NULL:
+        return system.implicit[ANY_NULL].get(wanted, _ANYTHING)
+    if is_literal(given):
+        return 1 if wanted == "text" else _ANYTHING if wanted.startswith("any") else _LITERAL
+    return system.implicit.get(given, {}).get(wanted, _ANYTHING)
+
+
+_ANYTHING, _LITERAL = 5, 20
+"""What it costs that a parameter takes anything, and that a literal is read as something other than a text."""
 
 
 def _is_exact(given: str, wanted: str) -> bool:
@@ -106,7 +138,7 @@ def _agrees(system: TypeSystem, signature: Signature, types: Types) -> tuple[str
     element: str | None = None
     shared: str | None = None
     for given, wanted in zip(types, signature.parameters, strict=True):
-        if not wanted.startswith("any") or wanted == "any" or is_literal(given):
+        if not wanted.startswith("any") or wanted in UNBOUND or is_literal(given):
             continue
         is_array = wanted.endswith("array") and not wanted.endswith("nonarray")
         item = given[1:] if is_array else given
@@ -128,9 +160,11 @@ def result_of(system: TypeSystem, signature: Signature, types: Types) -> str | N
     if agreed is None:
         return None
     element, shared = agreed
+    if system.cheapest and len(types) > 1 and signature.parameters[0] == "anyelement" and is_literal(types[0]):
+        return None
     for given, wanted in zip(types, signature.parameters, strict=True):
         actual = _actual(wanted, element, shared)
-        if actual is None or not (wanted == "any" or takes(system, actual, given)):
+        if actual is None or not (wanted in UNBOUND or takes(system, actual, given)):
             return None
     result = _actual(signature.result, element, shared)
     return result if result is None or result[0] != "_" or result[1] != "_" else None
@@ -138,7 +172,7 @@ def result_of(system: TypeSystem, signature: Signature, types: Types) -> str | N
 
 def _actual(name: str, element: str | None, shared: str | None) -> str | None:
     """A parameter's type, with what a polymorphic one stands for."""
-    if not name.startswith("any") or name == "any":
+    if not name.startswith("any") or name in UNBOUND:
         return name
     base = (shared or "text") if name.startswith("anycompatible") else element
     if base is None or base == OTHER:

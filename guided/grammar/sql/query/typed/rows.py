@@ -41,6 +41,8 @@ def _end_rows(query: Query) -> Query | None:
 def _named(query: Query, alias: str, column: str) -> Query | None:
     """The query with the rows as a source, None where names that wait do not agree with it."""
     assert query.relation is not None
+    if column in query.system.moments:
+        return None
     kind = query.relation.columns[0][1]
     if not clauses.admits(query, column, kind, joined=False) or not _fits(query, alias, kind, column):
         return None

@@ -62,7 +62,7 @@ def _with(query: Node) -> Node:
         maybe(_OPEN, listed(Name(new_names.NewColumn()), _COMMA), _CLOSE),
         words("AS"), hint, _OPEN, Action(clauses.enter_table), query, Action(clauses.leave_table), _CLOSE,
     )  # fmt: skip
-    return seq(words("WITH"), listed(table, _COMMA))
+    return seq(Action(queries.may_nest), words("WITH"), listed(table, _COMMA))
 
 
 def _order(body: Node) -> Node:

@@ -37,7 +37,9 @@ class TypeSystem:
     explicit: frozenset[tuple[str, str]]
     """Casts that must be written."""
     operators: FunctionRows
-    """Binary ones; all comparisons are one, ``compare``."""
+    """Binary ones; all comparisons are one, ``compare``, or equality apart, ``equal``, where it takes more."""
+    levels: Mapping[str, int]
+    """How tightly operators bind, loosest first."""
     prefixes: Mapping[str, frozenset[str]]
     """Signs by what they may stand before."""
     scalars: FunctionRows
@@ -48,6 +50,16 @@ class TypeSystem:
     """Functions that are sources in FROM."""
     cheapest: bool = False
     """Is of several functions the one chosen whose casts cost least?"""
+    layered: bool = False
+    """Does no operator follow a test (IS NULL, IN) that binds more tightly than the test?"""
+    moments: frozenset[str] = frozenset()
+    """Words for dates and times which a column of that name would hide; so nothing is given such a name."""
+    depends_on_keys: bool = True
+    """Do all columns of a table depend on its primary key where rows are grouped by that?"""
+    constant_order: bool = True
+    """May the rows of an aggregate be ordered by a literal?"""
+    null_is_text: bool = True
+    """Is NULL a text where nothing else decides?"""
     labels: bool = True
     """Has an expression the name of its function, or of the type that it is cast to?"""
 

@@ -14,22 +14,25 @@ from functools import cache
 from guided.grammar.sql.query.typed.system import TypeSystem
 
 __all__ = [
-    "ALL", "ANY_NULL", "ANY_TEXT", "BIT", "KNOWN", "LITERALS", "OTHER", "SORTABLE", "category", "coerces", "common",
-    "is_literal", "is_preferred", "members", "only", "settled", "takes", "turns_into",
+    "ALL", "ANY_NULL", "ANY_TEXT", "BIT", "HELD", "KNOWN", "LITERALS", "OTHER", "SORTABLE", "UNBOUND", "category",
+    "coerces", "common", "is_literal", "is_preferred", "members", "only", "settled", "takes", "turns_into",
 ]  # fmt: skip
 
-_SCALARS = """bool int2 int4 int8 numeric float4 float8 text varchar bpchar date time timetz timestamp timestamptz
-interval json jsonb uuid bytea"""
+_SCALARS = """bool int2 int4 int8 int16 numeric numeric2 numeric3 numeric4 float4 float8 text varchar bpchar date time
+timetz timestamp timestamptz interval json jsonb uuid bytea"""
 SCALARS = tuple(_SCALARS.split())
 OTHER = "other"
 ANY_NULL, ANY_TEXT = "'null", "'text"
 _TEXTS = ("text", "varchar", "bpchar")
+_DECIMALS = ("numeric", "numeric2", "numeric3", "numeric4", "float4", "float8")
+HELD = ("'field", "'format", "'regex", "'flags", "'path", "'share", "'digits")
+"""Literals that only arguments are which must be constants of such a spelling."""
 LITERALS: dict[str, frozenset[str]] = {
     ANY_NULL: frozenset((*SCALARS, *("_" + name for name in SCALARS))),
     ANY_TEXT: frozenset(_TEXTS),
-    "'whole": frozenset((*_TEXTS, "int2", "int4", "int8", "numeric", "float4", "float8")),
-    "'integer": frozenset((*_TEXTS, "int4", "int8", "numeric", "float4", "float8")),
-    "'decimal": frozenset((*_TEXTS, "numeric", "float4", "float8")),
+    "'whole": frozenset((*_TEXTS, "int2", "int4", "int8", "int16", *_DECIMALS)),
+    "'integer": frozenset((*_TEXTS, "int4", "int8", "int16", *_DECIMALS)),
+    "'decimal": frozenset((*_TEXTS, *_DECIMALS)),
     "'date": frozenset((*_TEXTS, "date", "timestamp", "timestamptz")),
     "'timestamp": frozenset((*_TEXTS, "timestamp", "timestamptz")),
     "'time": frozenset((*_TEXTS, "time", "timetz", "interval")),
@@ -37,23 +40,29 @@ LITERALS: dict[str, frozenset[str]] = {
     "'bool": frozenset((*_TEXTS, "bool")),
     "'json": frozenset((*_TEXTS, "json", "jsonb")),
     "'array": frozenset((*_TEXTS, "_text", "_varchar")),
+    **dict.fromkeys(HELD, frozenset[str]()),
 }
 """Literals by the types that each can be read as."""
 KNOWN = (*SCALARS, *("_" + name for name in SCALARS), OTHER)
 BIT = {name: 1 << place for place, name in enumerate((*KNOWN, *LITERALS))}
-ALL = (1 << len(BIT)) - 1
+ALL = sum(bit for name, bit in BIT.items() if name not in HELD)
 _UNSORTED = ("json", "_json", OTHER)
-SORTABLE = sum(bit for name, bit in BIT.items() if name not in _UNSORTED)
+SORTABLE = ALL & ~sum(BIT[name] for name in _UNSORTED)
 """Types with an order and equality."""
 
 _CATEGORIES = {
-    "B": "bool", "N": "int2 int4 int8 numeric float4 float8 oid money", "S": "text varchar bpchar name",
+    "B": "bool", "N": "int2 int4 int8 int16 numeric numeric2 numeric3 numeric4 float4 float8 oid money",
+    "S": "text varchar bpchar name",
     "D": "date time timetz timestamp timestamptz", "T": "interval", "I": "inet", "V": "bit varbit",
     "U": "json jsonb uuid bytea xid xid8 tid tsvector tsquery macaddr macaddr8 pg_lsn",
     "G": "box circle line lseg path point polygon",
 }  # fmt: skip
 _CATEGORY = {name: category for category, names in _CATEGORIES.items() for name in names.split()}
 _PREFERRED = frozenset(["bool", "float8", "oid", "text", "timestamptz", "interval", "inet", "varbit"])
+
+
+UNBOUND = ("any", "anyscalar")
+"""Parameters that take anything, or anything but arrays, whatever others take."""
 
 
 def is_literal(name: str) -> bool:
@@ -76,8 +85,14 @@ def is_preferred(name: str) -> bool:
 @cache
 def coerces(system: TypeSystem, source: str, target: str) -> bool:
     """May a value stand where a type is wanted, without a cast that is written?"""
-    if source == target or is_literal(source):
+    if source == target:
         return True
+    if source in HELD or is_literal(target):
+        return False
+    if is_literal(source):
+        return True
+    if target == "anyscalar":
+        return source[0] != "_" and source != OTHER
     if target in ("any", "anyelement", "anycompatible"):
         return source != OTHER or target == "any"
     if target in ("anyarray", "anycompatiblearray"):
@@ -103,7 +118,7 @@ def turns_into(system: TypeSystem, source: str, target: str) -> bool:
 
 def takes(system: TypeSystem, target: str, source: str) -> bool:
     """May a value be read as a type, also a literal by its text?"""
-    return target in LITERALS[source] if is_literal(source) else coerces(system, source, target)
+    return target == source or (target in LITERALS[source] if is_literal(source) else coerces(system, source, target))
 
 
 @cache
@@ -131,9 +146,11 @@ def common(system: TypeSystem, left: str, right: str) -> str | None:
     return chosen if coerces(system, left, chosen) and coerces(system, right, chosen) else None
 
 
-def settled(name: str) -> str:
-    """The type of what is read when nothing else decides: a literal is text."""
-    return "text" if is_literal(name) else name
+def settled(system: TypeSystem, name: str) -> str:
+    """The type of what is read when nothing else decides: a literal is text, and NULL where the engine says so."""
+    if not is_literal(name):
+        return name
+    return OTHER if name == ANY_NULL and not system.null_is_text else "text"
 
 
 def members(types: int) -> tuple[str, ...]:

@@ -29,11 +29,13 @@ POSTGRESQL = TypedDialect(
     type_words=_WORDS,
     type_phrases=_PHRASES,
     sized_types={"VARCHAR": "varchar", "CHAR": "bpchar", "CHARACTER VARYING": "varchar"},
+    scaled_types=(),
     moments={
         "CURRENT_DATE": "date", "CURRENT_TIMESTAMP": "timestamptz", "CURRENT_TIME": "timetz",
         "LOCALTIMESTAMP": "timestamp", "LOCALTIME": "time",
     },
     signs=("||", "->", "->>", "#>", "#>>", "@>", "<@", "&&", "?", "+", "-", "*", "/", "%", "^"),
+    patterns=("LIKE", "ILIKE", "SIMILAR TO"),
     matches=("~", "~*", "!~", "!~*"),
     numbers={
         "int4": "[0-9]{1,9}|1[0-9]{9}",
@@ -44,14 +46,19 @@ POSTGRESQL = TypedDialect(
         ("DATE", "'date", "date"), ("TIMESTAMP", "'timestamp", "timestamp"), ("TIMESTAMP", "'date", "timestamp"),
         ("INTERVAL", "'interval", "interval"), ("TIMESTAMPTZ", "'timestamp", "timestamptz"), ("TIME", "'time", "time"),
     ),
-    fields={
-        "date": "year quarter month week day dow doy isodow isoyear decade century epoch",
-        "timestamp": "year quarter month week day dow doy isodow isoyear decade century epoch hour minute second",
-        "interval": "year quarter month day hour minute second epoch",
-        "time": "hour minute second epoch",
-    },
-    extracted="numeric",
+    strings=(
+        "'whole", "'integer", "'decimal", "'date", "'timestamp", "'time", "'interval", "'bool", "'json", "'array",
+        "'picture", "'text",
+    ),
+    fields=(
+        ("date", "year quarter month week day dow doy isodow isoyear decade century epoch", "numeric"),
+        ("timestamp", "year quarter month week day dow doy isodow isoyear decade century epoch hour minute second",
+         "numeric"),
+        ("interval", "year quarter month day hour minute second epoch", "numeric"),
+        ("time", "hour minute second epoch", "numeric"),
+    ),
     whole="int4",
+    wholes=("int4",),
     word_functions=("left", "right"),
     named_rows=("json_array_elements", "jsonb_array_elements", "json_object_keys", "jsonb_object_keys"),
 )  # fmt: skip

@@ -6,6 +6,7 @@ Casts between numbers and bytes are left out: PostgreSQL has them since version 
 from __future__ import annotations
 
 from guided.grammar.sql.query.dialects.postgresql import functions
+from guided.grammar.sql.query.typed.operators import LEVELS
 from guided.grammar.sql.query.typed.system import TypeSystem, functions_of, operators_of
 from guided.grammar.sql.query.typed.types import OTHER
 
@@ -98,6 +99,7 @@ SYSTEM = TypeSystem(
     explicit=frozenset((name, target) for name, targets in _EXPLICIT.items() for target in targets.split()),
     operators=operators_of(_OPERATORS),
     prefixes=_PREFIXES,
+    levels=LEVELS,
     scalars=functions_of(functions.SCALARS),
     aggregates=functions_of(functions.AGGREGATES),
     windows=functions_of(functions.WINDOWS),

@@ -1,0 +1,1 @@
+"""DuckDB as of version 2."""

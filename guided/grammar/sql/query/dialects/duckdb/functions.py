@@ -1,0 +1,231 @@
+"""DuckDB's functions by the types of their arguments, taken from ``duckdb_functions()``; a test asks the engine.
+
+Rows are those of `guided.grammar.sql.query.dialects.postgresql.functions`.  Arguments that must be constants are
+literals of a spelling of their own: ``'field`` of a date, ``'format``, ``'regex``, ``'path`` into JSON, ``'flags``,
+``'share`` between 0 and 1, ``'digits``.  What gives ``never`` is refused: it would need such a constant.
+"""
+
+from __future__ import annotations
+
+__all__ = ["AGGREGATES", "ORDERED_SETS", "ROW_SETS", "SCALARS", "WINDOWS"]
+
+SCALARS = """
+abs: int2>int2; int4>int4; int8>int8; int16>int16; float4>float4; float8>float8; numeric>numeric; numeric2>numeric2;
+    numeric3>numeric3; numeric4>numeric4
+ceil: float4>float4; float8>float8; numeric>numeric; numeric2>numeric; numeric3>numeric; numeric4>numeric
+ceiling: float4>float4; float8>float8; numeric>numeric; numeric2>numeric; numeric3>numeric; numeric4>numeric
+floor: float4>float4; float8>float8; numeric>numeric; numeric2>numeric; numeric3>numeric; numeric4>numeric
+round: int2>int2; int2 int4>int2; int4>int4; int4 int4>int4; int8>int8; int8 int4>int8; int16>int16; int16 int4>int16;
+    float4>float4; float4 int4>float4; float8>float8; float8 int4>float8; numeric>numeric; numeric 'digits>numeric;
+    numeric int4>never; numeric2>numeric; numeric2 'digits>numeric; numeric2 int4>never; numeric3>numeric; numeric3
+    'digits>numeric; numeric3 int4>never; numeric4>numeric; numeric4 'digits>numeric; numeric4 int4>never
+trunc: int2>int2; int2 int4>int2; int4>int4; int4 int4>int4; int8>int8; int8 int4>int8; int16>int16; int16 int4>int16;
+    float4>float4; float4 int4>float4; float8>float8; float8 int4>float8; numeric>numeric; numeric 'digits>numeric;
+    numeric int4>never; numeric2>numeric; numeric2 'digits>numeric; numeric2 int4>never; numeric3>numeric; numeric3
+    'digits>numeric; numeric3 int4>never; numeric4>numeric; numeric4 'digits>numeric; numeric4 int4>never
+sign: int2>int2; int4>int2; int8>int2; int16>int2; float4>int2; float8>int2
+sqrt: float8>float8
+cbrt: float8>float8
+power: float8 float8>float8
+pow: float8 float8>float8
+exp: float8>float8
+ln: float8>float8
+log: float8>float8; float8 float8>float8
+log10: float8>float8
+log2: float8>float8
+mod: int2 int2>int2; int4 int4>int4; int8 int8>int8; int16 int16>int16; float4 float4>float4; float8 float8>float8;
+    numeric any>never; any numeric>never; numeric2 any>never; any numeric2>never; numeric3 any>never; any
+    numeric3>never; numeric4 any>never; any numeric4>never
+gcd: int8 int8>int8; int16 int16>int16
+lcm: int8 int8>int8; int16 int16>int16
+pi: >float8
+random: >float8
+sin: float8>float8
+cos: float8>float8
+tan: float8>float8
+atan: float8>float8
+atan2: float8 float8>float8
+length: text>int8; anyarray>int8
+len: text>int8; anyarray>int8
+char_length: text>int8
+character_length: text>int8
+bit_length: text>int8
+lower: text>text
+upper: text>text
+trim: text>text; text text>text
+ltrim: text>text; text text>text
+rtrim: text>text; text text>text
+substr: text int8 int8>text; text int8>text
+substring: text int8 int8>text; text int8>text
+left: text int8>text
+right: text int8>text
+lpad: text int4 text>text
+rpad: text int4 text>text
+replace: text text text>text
+translate: text text text>text
+reverse: text>text
+repeat: text int8>text
+strpos: text text>int8
+instr: text text>int8
+starts_with: text text>bool
+ends_with: text text>bool
+contains: text text>bool; anyarray anyelement>bool
+md5: text>text; bytea>text
+ascii: text>int4
+chr: int4>text
+regexp_full_match: text 'regex>bool
+regexp_replace: text 'regex text>text; text 'regex text 'flags>text
+regexp_extract: text 'regex>text; text 'regex 'digits>text
+regexp_extract_all: text 'regex>_text
+regexp_split_to_array: text 'regex>_text
+string_split: text text>_text
+string_split_regex: text 'regex>_text
+string_to_array: text text>_text
+levenshtein: text text>int8
+concat: anyscalar...>text
+concat_ws: text anyscalar...>text
+strftime: date 'format>text; timestamp 'format>text; timestamptz 'format>text
+strptime: text 'format>timestamp
+try_strptime: text 'format>timestamp
+date_trunc: 'field date>timestamp; 'field interval>interval; 'field timestamp>timestamp; 'field
+    timestamptz>timestamptz
+datetrunc: 'field date>timestamp; 'field interval>interval; 'field timestamp>timestamp; 'field timestamptz>timestamptz
+date_part: 'field date>int8; 'field timestamp>int8; 'field timestamptz>int8
+datepart: 'field date>int8; 'field timestamp>int8; 'field timestamptz>int8
+date_diff: 'field date date>int8; 'field timestamp timestamp>int8; 'field timestamptz timestamptz>int8
+datediff: 'field date date>int8; 'field timestamp timestamp>int8; 'field timestamptz timestamptz>int8
+age: timestamp>interval; timestamp timestamp>interval; timestamptz>interval; timestamptz timestamptz>interval
+now: >timestamptz
+today: >date
+current_date: >date
+year: date>int8; interval>int8; timestamp>int8; timestamptz>int8
+month: date>int8; interval>int8; timestamp>int8; timestamptz>int8
+day: date>int8; interval>int8; timestamp>int8; timestamptz>int8
+quarter: date>int8; interval>int8; timestamp>int8; timestamptz>int8
+week: date>int8; interval>int8; timestamp>int8; timestamptz>int8
+dayofweek: date>int8; interval>int8; timestamp>int8; timestamptz>int8
+dayofmonth: date>int8; interval>int8; timestamp>int8; timestamptz>int8
+dayofyear: date>int8; interval>int8; timestamp>int8; timestamptz>int8
+weekofyear: date>int8; interval>int8; timestamp>int8; timestamptz>int8
+hour: date>int8; interval>int8; time>int8; timestamp>int8; timetz>int8; timestamptz>int8
+minute: date>int8; interval>int8; time>int8; timestamp>int8; timetz>int8; timestamptz>int8
+second: date>int8; interval>int8; time>int8; timestamp>int8; timetz>int8; timestamptz>int8
+century: date>int8; interval>int8; timestamp>int8; timestamptz>int8
+decade: date>int8; interval>int8; timestamp>int8; timestamptz>int8
+epoch: date>float8; interval>float8; time>float8; timestamp>float8; timetz>float8; timestamptz>float8
+epoch_ms: date>int8; timestamp>int8; timestamptz>int8
+dayname: date>text; timestamp>text; timestamptz>text
+monthname: date>text; timestamp>text; timestamptz>text
+last_day: date>date; timestamp>date; timestamptz>date
+make_date: int8 int8 int8>date
+make_time: int8 int8 float8>time
+make_timestamp: int8 int8 int8 int8 int8 float8>timestamp
+to_days: int4>interval; int8>interval
+to_months: int4>interval; int8>interval
+to_years: int4>interval; int8>interval
+to_hours: int8>interval
+to_minutes: int8>interval
+to_seconds: float8>interval
+to_weeks: int4>interval; int8>interval
+to_timestamp: float8>timestamptz
+json_extract: json int8>json; json 'path>json
+json_extract_string: json int8>text; json 'path>text
+json_keys: json>_text; json 'path>_text
+list_contains: anyarray anyelement>bool
+array_contains: anyarray anyelement>bool
+list_has: anyarray anyelement>bool
+list_position: anyarray anyelement>int4
+array_length: anyarray>int8; anyarray int8>int8
+list_sort: anyarray>anyarray
+list_distinct: anyarray>anyarray
+list_reverse_sort: anyarray>anyarray
+uuid: >uuid
+gen_random_uuid: >uuid
+typeof: any>text
+split_part: text text int8>text
+array_to_string: _text 'text>text
+if: bool anycompatible anycompatible>anycompatible
+ifnull: anycompatible anycompatible>anycompatible
+json_array_length: json>int16
+regexp_matches: text 'regex>bool; text 'regex 'flags>bool
+"""
+AGGREGATES = """
+count: any>int8; >int8
+sum: numeric>numeric; numeric2>numeric2; numeric3>numeric3; numeric4>numeric4; bool>int16; int2>int16; int4>int16;
+    int8>int16; int16>int16; float8>float8
+avg: numeric>float8; numeric2>float8; numeric3>float8; numeric4>float8; int2>float8; int4>float8; int8>float8;
+    int16>float8; interval>interval; float8>float8; timestamp>timestamp; timestamptz>timestamptz; time>time;
+    timetz>timetz
+min: anyelement>anyelement
+max: anyelement>anyelement
+median: int2>float8; int4>float8; int8>float8; int16>float8; numeric>numeric; numeric2>numeric2; numeric3>numeric3;
+    numeric4>numeric4; float4>float4; float8>float8; text>text; date>timestamp; timestamp>timestamp;
+    timestamptz>timestamptz; time>time; interval>interval; bool>bool
+mode: anyelement>anyelement
+string_agg: any>text; any 'text>text
+listagg: any>text; any 'text>text
+group_concat: any>text; any 'text>text
+list: anyelement>anyarray
+array_agg: anyelement>anyarray
+bool_and: bool>bool
+bool_or: bool>bool
+stddev: float8>float8
+stddev_pop: float8>float8
+stddev_samp: float8>float8
+variance: float8>float8
+var_pop: float8>float8
+var_samp: float8>float8
+corr: float8 float8>float8
+covar_pop: float8 float8>float8
+covar_samp: float8 float8>float8
+regr_slope: float8 float8>float8
+regr_intercept: float8 float8>float8
+regr_r2: float8 float8>float8
+bit_and: int2>int2; int4>int4; int8>int8; int16>int16
+bit_or: int2>int2; int4>int4; int8>int8; int16>int16
+first: anyelement>anyelement
+last: anyelement>anyelement
+any_value: anyelement>anyelement
+arbitrary: anyelement>anyelement
+arg_min: anyelement any>anyelement
+arg_max: anyelement any>anyelement
+min_by: anyelement any>anyelement
+max_by: anyelement any>anyelement
+quantile_cont: numeric 'share>numeric; numeric2 'share>numeric2; numeric3 'share>numeric3; numeric4 'share>numeric4;
+    int2 'share>float8; int4 'share>float8; int8 'share>float8; int16 'share>float8; float4 'share>float4; float8
+    'share>float8; date 'share>timestamp; timestamp 'share>timestamp; time 'share>time; timestamptz
+    'share>timestamptz; timetz 'share>timetz
+quantile_disc: anyelement 'share>anyelement
+approx_count_distinct: any>int8
+count_if: bool>int16
+entropy: any>float8
+regr_count: float8 float8>int8
+"""
+WINDOWS = """
+row_number: >int8
+rank: >int8
+dense_rank: >int8
+percent_rank: >float8
+cume_dist: >float8
+ntile: int8>int8
+lag: anyelement>anyelement; anyelement int8>anyelement; anyelement int8 anyelement>anyelement
+lead: anyelement>anyelement; anyelement int8>anyelement; anyelement int8 anyelement>anyelement
+first_value: anyelement>anyelement
+last_value: anyelement>anyelement
+nth_value: anyelement int8>anyelement
+"""
+ORDERED_SETS = """
+percentile_cont: 'share int2>float8; 'share int4>float8; 'share int8>float8; 'share int16>float8; 'share
+    numeric>numeric; 'share numeric2>numeric2; 'share numeric3>numeric3; 'share numeric4>numeric4; 'share
+    float4>float4; 'share float8>float8; 'share date>timestamp; 'share timestamp>timestamp; 'share
+    timestamptz>timestamptz
+percentile_disc: 'share anyelement>anyelement
+mode: anyelement>anyelement
+"""
+ROW_SETS = """
+generate_series: int8>int8; int8 int8>int8; int8 int8 int8>int8; timestamp timestamp interval>timestamp; timestamptz
+    timestamptz interval>timestamptz
+range: int8>int8; int8 int8>int8; int8 int8 int8>int8; timestamp timestamp interval>timestamp; timestamptz timestamptz
+    interval>timestamptz
+unnest: anyarray>anyelement
+"""

@@ -1,0 +1,185 @@
+"""DuckDB's types, casts and operators; a test asks the engine for all pairs.
+
+A decimal is one of four by the digits behind its point, nine each, since the engine refuses products of more than 38.
+``int16`` is HUGEINT.  Unsigned types are the next larger ones with a sign, which can do no more than they.
+
+Source: https://duckdb.org/docs/stable/sql/data_types/typecasting.
+"""
+
+from __future__ import annotations
+
+import re
+
+from guided.grammar.sql.query.dialects.duckdb import functions
+from guided.grammar.sql.query.typed.operators import LEVELS
+from guided.grammar.sql.query.typed.system import Signature, TypeSystem, functions_of, operators_of
+from guided.grammar.sql.query.typed.types import ANY_NULL, OTHER
+
+__all__ = ["MOMENTS", "SYSTEM", "declared"]
+
+MOMENTS = {
+    "CURRENT_DATE": "date", "CURRENT_TIMESTAMP": "timestamptz", "CURRENT_TIME": "timetz",
+    "LOCALTIMESTAMP": "timestamp", "LOCALTIME": "time",
+}  # fmt: skip
+
+_WHOLE = ("int2", "int4", "int8", "int16")
+_DECIMALS = ("numeric", "numeric2", "numeric3", "numeric4")
+_NUMBERS = (*_WHOLE, *_DECIMALS, "float4", "float8")
+_SCALARS = "bool text date time timetz timestamp timestamptz interval json uuid bytea"
+_TYPES = (*_NUMBERS, *_SCALARS.split())
+_COSTS = {
+    "int2": 110, "int4": 103, "int8": 101, "int16": 120, **dict.fromkeys(_DECIMALS, 104), "float4": 110, "float8": 102,
+    "text": 149, "date": 110, "time": 110, "timetz": 110, "timestamp": 120, "timestamptz": 121, "interval": 110,
+    "bool": 110, "json": 110, "uuid": 110, "bytea": 110,
+}  # fmt: skip
+"""What it costs that something becomes a type."""
+_BECOMES = {
+    **{name: _NUMBERS[place + 1 :] for place, name in enumerate(_NUMBERS)},
+    "date": ("timestamp", "timestamptz"), "timestamp": ("timestamptz",), ANY_NULL: _TYPES,
+}  # fmt: skip
+_EXPLICIT = {
+    "bool": _WHOLE, "timestamp": ("date", "time"), "timestamptz": ("date", "timestamp", "timetz"),
+    "timetz": ("time",), "text": ("json",), "json": ("text", *_NUMBERS),
+    **{name: _NUMBERS[:place] for place, name in enumerate(_NUMBERS)},
+}  # fmt: skip
+# Numbers that begin a sum or product of dates and intervals are left out: ends would be far.
+_MOMENTS = {
+    "+": """
+date: int2>date int4>date time>timestamp timetz>timestamptz interval>timestamp;
+time: date>timestamp interval>time; timestamp: interval>timestamp; timestamptz: interval>timestamptz;
+timetz: date>timestamptz interval>timetz; interval: date>timestamp time>time timestamp>timestamp
+timestamptz>timestamptz timetz>timetz interval>interval
+""",
+    "-": """
+date: int2>date int4>date date>int8 timestamp>interval timestamptz>interval interval>timestamp; time: interval>time;
+timestamp: date>interval timestamp>interval timestamptz>interval interval>timestamp; timetz: interval>timetz;
+timestamptz: date>interval timestamp>interval timestamptz>interval interval>timestamptz; interval: interval>interval
+""",
+}
+_OTHERS = {
+    "||": "anynonarray: text>text; text: anynonarray>text text>text; bytea: bytea>bytea; anyarray: anyarray>anyarray",
+    "~": "text: 'regex",
+    "like": "text: text",
+    "at": "date: text>never; timestamp: text>timestamptz; timestamptz: text>timestamp; timetz: text>timetz",
+    "->>": "json: 'path>text int8>text",
+}
+
+
+def _larger(left: str, right: str) -> str:
+    return max(left, right, key=_NUMBERS.index)
+
+
+def _sum(left: str, right: str) -> str | None:
+    return _larger(left, right)
+
+
+def _product(left: str, right: str) -> str | None:
+    if left in _DECIMALS and right in _DECIMALS:
+        place = _DECIMALS.index(left) + _DECIMALS.index(right) + 1
+        return _DECIMALS[place] if place < len(_DECIMALS) else None
+    return _larger(left, right)
+
+
+def _quotient(left: str, right: str) -> str | None:
+    return "float4" if _larger(left, right) == "float4" else "float8"
+
+
+def _whole_quotient(left: str, right: str) -> str | None:
+    return "float8" if _larger(left, right) in _DECIMALS else _larger(left, right)
+
+
+def _remainder(left: str, right: str) -> str | None:
+    # Of decimals too large to be brought together the engine makes doubles.
+    found = _larger(left, right)
+    return found if found not in _DECIMALS or {left, right} <= {"numeric", "int2", "int4"} else None
+
+
+def _power(left: str, right: str) -> str | None:
+    return "float8"
+
+
+_ARITHMETIC = {
+    "+": _sum, "-": _sum, "*": _product, "/": _quotient, "//": _whole_quotient, "%": _remainder, "^": _power,
+    "**": _power,
+}  # fmt: skip
+
+
+def _arithmetic() -> dict[str, tuple[Signature, ...]]:
+    moments = operators_of(_MOMENTS)
+    found = {}
+    for name, rule in _ARITHMETIC.items():
+        pairs = [((left, right), rule(left, right)) for left in _NUMBERS for right in _NUMBERS]
+        numbers = [Signature(pair, given) for pair, given in pairs if given is not None]
+        spans = [Signature(("interval", right), "interval") for right in _NUMBERS] if name in "*/" else []
+        found[name] = (*numbers, *moments.get(name, ()), *spans)
+    return found
+
+
+_ALIKE = (_NUMBERS, ("date", "timestamp", "timestamptz"), ("bool", *_WHOLE))
+
+
+def _compared() -> tuple[Signature, ...]:
+    alike = {(left, right) for group in _ALIKE for left in group for right in group}
+    alike |= {(name, name) for name in (*_TYPES, "anyarray")}
+    return tuple(Signature(pair, "bool") for pair in sorted(alike))
+
+
+def _equal() -> tuple[Signature, ...]:
+    """What is compared, and texts with numbers, which the engine reads then."""
+    read = [pair for name in _NUMBERS for pair in (("text", name), (name, "text"))]
+    return (*_compared(), *(Signature(pair, "bool") for pair in read))
+
+
+SYSTEM = TypeSystem(
+    types=frozenset((*_TYPES, *("_" + name for name in _TYPES if name not in _DECIMALS[1:]))),
+    implicit={name: {other: _COSTS[other] for other in others} for name, others in _BECOMES.items()},
+    explicit=frozenset((name, other) for name, others in _EXPLICIT.items() for other in others),
+    operators={"compare": _compared(), "equal": _equal(), **_arithmetic(), **operators_of(_OTHERS)},
+    prefixes={"-": frozenset((*_NUMBERS, "interval")), "+": frozenset(_NUMBERS)},
+    levels={**LEVELS, "~": LEVELS["like"]},
+    scalars=functions_of(functions.SCALARS),
+    aggregates=functions_of(functions.AGGREGATES),
+    windows=functions_of(functions.WINDOWS),
+    ordered_sets=functions_of(functions.ORDERED_SETS),
+    row_sets=functions_of(functions.ROW_SETS),
+    cheapest=True,
+    layered=True,
+    depends_on_keys=False,
+    constant_order=False,
+    moments=frozenset(map(str.lower, MOMENTS)),
+    null_is_text=False,
+    labels=False,
+)
+
+_DECLARED = {
+    "BOOLEAN": "bool", "TINYINT": "int2", "SMALLINT": "int2", "INTEGER": "int4", "BIGINT": "int8", "HUGEINT": "int16",
+    "UTINYINT": "int2", "USMALLINT": "int4", "UINTEGER": "int8", "UBIGINT": "int16", "FLOAT": "float4",
+    "DOUBLE": "float8", "VARCHAR": "text", "DATE": "date", "TIME": "time", "TIME WITH TIME ZONE": "timetz",
+    "TIMESTAMP": "timestamp", "TIMESTAMP WITH TIME ZONE": "timestamptz", "INTERVAL": "interval", "JSON": "json",
+    "UUID": "uuid", "BLOB": "bytea",
+    # What people write for them.
+    "BOOL": "bool", "LOGICAL": "bool", "INT": "int4", "INT1": "int2", "INT2": "int2", "INT4": "int4", "INT8": "int8",
+    "INT16": "int2", "INT32": "int4", "INT64": "int8", "SHORT": "int2", "LONG": "int8", "REAL": "float4",
+    "FLOAT4": "float4", "FLOAT8": "float8", "DECIMAL": "numeric", "NUMERIC": "numeric", "TEXT": "text",
+    "STRING": "text", "CHAR": "text", "BPCHAR": "text", "DATETIME": "timestamp", "TIMESTAMPTZ": "timestamptz",
+    "BYTEA": "bytea", "BINARY": "bytea", "VARBINARY": "bytea",
+}  # fmt: skip
+_SCALE = re.compile(r"(?:DECIMAL|NUMERIC)\(\s*\d+\s*(?:,\s*(\d+)\s*)?\)")
+
+
+def declared(text: str) -> str:
+    """The type of a column by the words in which the engine tells it, or in which people declare it.
+
+    >>> declared("VARCHAR"), declared("INTEGER[]"), declared("DECIMAL(18,12)"), declared("STRUCT(a INTEGER)")
+    ('text', '_int4', 'numeric2', 'other')
+    """
+    text = " ".join(text.upper().split())
+    if text.endswith("[]"):
+        inner = declared(text[:-2])
+        return OTHER if "_" + inner not in SYSTEM.types else "_" + inner
+    if scaled := _SCALE.fullmatch(text):
+        place = (int(scaled[1] or 0) + 8) // 9
+        return _DECIMALS[max(place, 1) - 1] if place <= len(_DECIMALS) else OTHER
+    if text.startswith("ENUM("):
+        return "text"
+    return _DECLARED.get(re.sub(r"^(VARCHAR|CHAR|TEXT|STRING)\(\d+\)$", r"\1", text), OTHER)

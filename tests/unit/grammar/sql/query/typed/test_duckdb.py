@@ -1,0 +1,207 @@
+"""DuckDB's queries: each text is prepared by the engine, which knows best."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from guided.grammar.attributed.language import AttributedLanguage
+from guided.grammar.sql import reflect
+from guided.grammar.sql.query.dialects.duckdb.types import declared
+from guided.grammar.sql.query.dialects.duckdb.words import KEYWORDS, LEXIS
+from guided.grammar.sql.query.language import query_language
+from guided.grammar.sql.schema import DatabaseSchema
+from tests.amounts import ALL, some
+from tests.unit.grammar.sql.query import random_queries
+from tests.unit.grammar.sql.query.test_queries import refusal
+
+DATABASE = (
+    "CREATE TABLE singer (singer_id integer PRIMARY KEY, name text, country varchar(30), age integer, is_male boolean,"
+    " born date)",
+    "CREATE TABLE concert (concert_id integer PRIMARY KEY, name text, stadium_id integer, year text, held timestamp,"
+    " price numeric(10,2), seats bigint, tags text[], info json)",
+    "CREATE TABLE singer_in_concert (concert_id integer, singer_id integer, since timestamptz, share double precision)",
+    'CREATE TABLE "Order Items" (id hugeint, "group" text, "weird ""name" real, "Größe" smallint, key text, raw blob,'
+    " place struct(x int), length interval, code utinyint, opens time, mood enum('a', 'b'), ratio decimal(18,12),"
+    " u uuid)",
+    "CREATE VIEW old AS SELECT name, age FROM singer WHERE age > 60",
+)
+
+TAKEN = """
+SELECT count(*) FROM singer
+select Name , COUNTRY  from "SINGER" where AGE > 20 order by age desc nulls last
+SELECT T1.name, count(*) FROM singer AS T1 JOIN singer_in_concert AS T2 ON T1.singer_id = T2.singer_id GROUP BY T1.name
+SELECT name FROM singer WHERE singer_id NOT IN (SELECT singer_id FROM singer_in_concert)
+SELECT name FROM singer WHERE born >= '1990-01-01' AND born < CURRENT_DATE - INTERVAL '18 years'
+SELECT DATE_TRUNC('month', held) AS month, SUM(price * seats) AS total FROM concert GROUP BY month ORDER BY total DESC
+SELECT STRFTIME(held, '%Y-%m') AS month, COUNT(*) FROM concert GROUP BY 1 ORDER BY 1 LIMIT 10 OFFSET 5
+SELECT EXTRACT(YEAR FROM born) AS year, avg(age)::decimal(10, 2) FROM singer GROUP BY year HAVING count(*) > 1
+SELECT country, SUM(CASE WHEN is_male THEN 1 ELSE 0 END) * 100.0 / NULLIF(COUNT(*), 0) AS share FROM singer GROUP BY country
+SELECT CAST(COUNT(*) AS DOUBLE) / (SELECT COUNT(*) FROM concert) AS ratio FROM singer
+WITH many AS (SELECT country, count(*) AS n FROM singer GROUP BY country) SELECT country FROM many WHERE n > 2
+SELECT name, rank() OVER (PARTITION BY country ORDER BY age DESC) FROM singer
+SELECT sum(age) FILTER (WHERE is_male), string_agg(DISTINCT name, ', '), array_agg(name ORDER BY age) FROM singer
+SELECT name FROM singer WHERE name ILIKE '%a%' OR regexp_matches(country, '^f') AND name IS DISTINCT FROM 'x'
+SELECT name FROM singer WHERE name ~ '^(A|B).*[a-z]$' AND country SIMILAR TO 'F.*'
+SELECT info->>'$.city' AS city, (info->>'size')::int + 1 FROM concert
+SELECT name FROM concert WHERE 'rock' = ANY(tags) AND tags[1] <> 'pop' AND list_contains(tags, 'jazz')
+SELECT held AT TIME ZONE 'UTC', held::date - born FROM concert, singer
+SELECT COALESCE(name, country, 'none'), GREATEST(age, 3.5) FROM singer WHERE age BETWEEN 20 AND 30 AND NOT is_male
+SELECT name FROM singer UNION ALL SELECT name FROM concert ORDER BY name
+SELECT date_part('year', held), date_diff('day', born, current_date), count(*) FROM concert, singer GROUP BY 1, 2
+SELECT round(avg(price), 2), round(price * 1.1, 2), median(seats), quantile_cont(price, 0.9) FROM concert GROUP BY price
+SELECT age // 10 * 10 AS decade, count(DISTINCT name) FROM singer GROUP BY age // 10 * 10
+SELECT DISTINCT s.name, s.age AS years FROM main.singer s ORDER BY s.name, years
+SELECT m.n, count(*) FROM generate_series(1, 12) AS m(n) LEFT JOIN concert ON EXTRACT(MONTH FROM held) = m.n GROUP BY m.n
+SELECT country, is_male, count(*) FROM singer GROUP BY ROLLUP (country, is_male)
+SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY age), arg_max(name, age) FROM singer
+SELECT total, many.country FROM (SELECT country, count(*) AS total FROM singer GROUP BY country) AS many
+SELECT "group", "weird ""name", "Größe" FROM "Order Items" WHERE length > '2 hours' AND mood = 'a'
+SELECT s.name FROM singer s WHERE EXISTS (SELECT 1 FROM singer_in_concert x WHERE x.singer_id = s.singer_id)
+SELECT count(*) FROM concert WHERE year = 2014 OR year <> 2015
+SELECT lag(age, 1, 0) OVER (ORDER BY age), age % 2, ratio * ratio, 2 ** 3 FROM singer, "Order Items"
+""".strip().splitlines()
+
+REFUSED = """
+SELECT nmae FROM singer
+SELECT name FROM singer WHERE born > name
+SELECT name FROM singer WHERE name > age
+SELECT name + 1 FROM singer
+SELECT age + '1' FROM singer
+SELECT sum(name) FROM singer
+SELECT name, count(*) FROM singer
+SELECT singer_id, name FROM singer GROUP BY singer_id
+SELECT name FROM singer GROUP BY country
+SELECT name FROM singer WHERE count(*) > 1
+SELECT CASE WHEN is_male THEN age ELSE name END FROM singer
+SELECT upper(age) FROM singer
+SELECT date_trunc('month', name) FROM singer
+SELECT date_trunc('fortnight', born) FROM singer
+SELECT strftime(born, '%Q') FROM singer
+SELECT name FROM singer WHERE name ~ '('
+SELECT name FROM singer WHERE name SIMILAR TO '('
+SELECT quantile_cont(age, 1.5) FROM singer
+SELECT string_agg(name, country) FROM singer
+SELECT array_agg(name ORDER BY 'a') FROM singer
+SELECT ratio * ratio * ratio * ratio FROM "Order Items"
+SELECT name FROM singer WHERE name = "France"
+SELECT 1 < 2 < 3
+SELECT name IS NULL IN (TRUE) FROM singer
+SELECT 'a' LIKE 'b' LIKE 'c'
+SELECT date_trunc('month', held), count(*) FROM concert GROUP BY date_trunc('year', held)
+SELECT name FROM private.singer
+SELECT name FROM singer, concert
+SELECT born IN (SELECT name FROM singer) FROM singer
+SELECT position('a', name) FROM singer
+""".strip().splitlines()
+
+STRICTER = """
+SELECT name FROM singer WHERE age = 'old'
+SELECT name FROM singer WHERE age
+SELECT name FROM singer WHERE born > '2020-02-30'
+SELECT NOT name FROM singer
+""".strip().splitlines()
+"""What the engine prepares, but what would fail when it runs, or what nobody writes."""
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("duckdb") / "music.duckdb"
+    with duckdb.connect(str(found)) as connection:
+        for statement in DATABASE:
+            connection.execute(statement)
+    return found
+
+
+@pytest.fixture(scope="module")
+def schema(file: Path) -> DatabaseSchema:
+    return reflect(str(file))
+
+
+@pytest.fixture(scope="module")
+def engine(file: Path, schema: DatabaseSchema) -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect(str(file), read_only=True) as connection:
+        yield connection
+
+
+@pytest.fixture(scope="module")
+def language(schema: DatabaseSchema) -> AttributedLanguage:
+    return query_language(schema)
+
+
+@pytest.fixture(scope="module")
+def strict(schema: DatabaseSchema) -> AttributedLanguage:
+    return query_language(schema, forward=False)
+
+
+def prepare(engine: Any, text: str) -> None:
+    """Have a query planned; a constant that cannot be computed then is no fault of its types."""
+    try:
+        engine.execute(f"EXPLAIN {text}")
+    except (duckdb.ConversionException, duckdb.OutOfRangeException):
+        pass
+    except duckdb.InvalidInputException as error:
+        if "Division by zero" not in str(error):
+            raise
+
+
+@pytest.mark.parametrize("text", TAKEN)
+def test_what_the_engine_prepares_is_taken(text: str, language: AttributedLanguage, engine: Any) -> None:
+    engine.execute(f"EXPLAIN {text}")
+    assert refusal(language, text) is None
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_the_engine_refuses_is_refused(text: str, language: AttributedLanguage, engine: Any) -> None:
+    with pytest.raises(duckdb.Error):
+        engine.execute(f"EXPLAIN {text}")
+    assert refusal(language, text) is not None
+
+
+@pytest.mark.parametrize("text", STRICTER)
+def test_what_is_refused_though_the_engine_prepares_it(text: str, language: AttributedLanguage, engine: Any) -> None:
+    engine.execute(f"EXPLAIN {text}")
+    assert refusal(language, text) is not None
+
+
+@pytest.mark.timeout(3600 if ALL else 300)
+@pytest.mark.parametrize("forward", [True, False])
+def test_random_texts_are_prepared(
+    forward: bool, language: AttributedLanguage, strict: AttributedLanguage, engine: Any, monkeypatch: Any
+) -> None:
+    literals = (
+        "''", "'a'", "'it''s'", "'2020-01-01'", "'12'", "'2 days'", "'{}'", "'10:00'", "'true'", "'month'", "'2.5'",
+        "'%Y'",
+    )  # fmt: skip
+    monkeypatch.setattr(random_queries, "STRINGS", literals)
+    chosen = language if forward else strict
+    for seed in range(some(5000, 60)):
+        rng = random.Random(seed)
+        text, at = random_queries.begun(rng, chosen, rng.choice([3, 8, 15, 30, 60]), rare=seed % 2 == 1)
+        rest = chosen.rest(at)
+        assert len(rest) <= chosen.price(at), text
+        whole = text + rest.decode()
+        assert refusal(chosen, whole) is None, whole
+        prepare(engine, whole)
+
+
+def test_words_are_the_engines(engine: Any) -> None:
+    rows = engine.execute("SELECT keyword_name, keyword_category FROM duckdb_keywords()").fetchall()
+    reserved = {name for name, category in rows if category in ("reserved", "type_function")}
+    assert reserved <= LEXIS.reserved
+    for word in sorted({name for name, _ in rows} - reserved):
+        engine.execute(f'EXPLAIN SELECT {word} + 1, x.{word} FROM (SELECT 1 AS "{word}") AS x WHERE {word} = 1')
+        if word not in KEYWORDS:
+            engine.execute(f"EXPLAIN SELECT age {word}, {word}.name FROM singer {word} JOIN concert ON true")
+
+
+def test_the_types_of_columns_are_the_engines(engine: Any) -> None:
+    rows = engine.execute("SELECT column_name, data_type FROM duckdb_columns() WHERE NOT internal").fetchall()
+    found = {name: declared(kind) for name, kind in rows}
+    assert found["price"] == "numeric" and found["ratio"] == "numeric2" and found["tags"] == "_text"
+    assert found["code"] == "int2" and found["mood"] == "text" and found["place"] == "other"
