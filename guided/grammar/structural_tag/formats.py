@@ -119,7 +119,10 @@ class Reader:
             raise LimitError(
                 f"formats are nested deeper than {MAX_DEPTH} levels", where=pointer, remedy="Nest them less deeply."
             )
-        found = read(fields, ends)
+        try:
+            found = read(fields, ends)
+        except LimitError as error:
+            raise LimitError(error.what, where=error.where or pointer, remedy=error.remedy) from None
         self._depth -= 1
         return found
 

@@ -10,10 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
+from guided.errors import LimitError
 from guided.grammar.regular.characters import ANY_CHARACTER, negate, normalise, utf8
 from guided.grammar.regular.expr import EPSILON, Expr, alternation, concat, equations, repeat
 
 __all__ = ["TEXT", "innermost", "overlap", "text_up_to", "text_without"]
+
+MAX_TRANSITIONS = 100_000
+"""Characters of the words times the different ones among them; a tag's triggers and ends have some thousands."""
 
 TEXT = repeat(utf8(ANY_CHARACTER))
 """Any text at all."""
@@ -25,6 +29,8 @@ def text_without(words: Sequence[str]) -> Expr:
     >>> from guided.grammar.regular.derivative import matches
     >>> [matches(text_without(["ab"]), text) for text in (b"ba", b"aa", b"cabc")]
     [True, True, False]
+
+    Raises `LimitError` for words of so many characters that an automaton of them would take seconds.
     """
     return _language(tuple(sorted(set(words))), None) if words else TEXT
 
@@ -61,32 +67,59 @@ def overlap(words: Sequence[str]) -> bool:
 
 @lru_cache(maxsize=1024)
 def _language(words: tuple[str, ...], stop: str | None) -> Expr:
-    states = sorted({word[:length] for word in words for length in range(len(word))}, key=lambda s: (len(s), s))
-    number = {state: index for index, state in enumerate(states)}
     letters = sorted({letter for word in words for letter in word})
+    n_letters = sum(map(len, words))
+    if n_letters * len(letters) > MAX_TRANSITIONS:
+        raise LimitError(
+            f"the texts that free text must be told from have {n_letters} characters, {len(letters)} different ones",
+            remedy="Use fewer or shorter ones.",
+        )
+    after, word_at = _transitions(words)
+    places = [place for place in range(len(after)) if place not in word_at]
+    number = {place: index for index, place in enumerate(places)}
     others = utf8(negate(normalise((ord(letter), ord(letter)) for letter in letters)))
-
-    def after(state: str, letter: str) -> str | None:
-        """The state after one more letter; the word itself when that completes it."""
-        text = state + letter
-        while text not in number and text not in words:
-            text = text[1:]
-        return text
 
     def build(unknowns: Sequence[Expr]) -> list[Expr]:
         bodies: list[Expr] = []
-        for state in states:
+        for place in places:
             ways = [concat(others, unknowns[0])] + [EPSILON] * (stop is None)
-            targets: dict[str | None, list[tuple[int, int]]] = {}
+            targets: dict[int, list[tuple[int, int]]] = {}
             for letter in letters:
-                targets.setdefault(after(state, letter), []).append((ord(letter), ord(letter)))
+                targets.setdefault(after[place].get(letter, 0), []).append((ord(letter), ord(letter)))
             for target, ranges in targets.items():
                 if target in number:
                     ways.append(concat(utf8(normalise(ranges)), unknowns[number[target]]))
-                elif target == stop:
+                elif word_at[target] == stop:
                     ways.append(utf8(normalise(ranges)))
             bodies.append(alternation(ways))
         return bodies
 
     # Decided: from every state some other letter leads to the first, and from there a word can be read in full.
-    return equations([stop is None] * len(states), build, decided=True)[0]
+    return equations([stop is None] * len(places), build, decided=True)[0]
+
+
+def _transitions(words: Sequence[str]) -> tuple[list[dict[str, int]], dict[int, str]]:
+    """For each place in a word where a letter leads, if not to the beginning (place 0); and the words at their ends.
+
+    Breadth first, so that what is known of the longest end of a text that begins a word is known before the text.
+    """
+    trie: list[dict[str, int]] = [{}]
+    word_at: dict[int, str] = {}
+    for word in words:
+        place = 0
+        for letter in word:
+            if letter not in trie[place]:
+                trie[place][letter] = len(trie)
+                trie.append({})
+            place = trie[place][letter]
+        word_at[place] = word
+    after = [dict(children) for children in trie]
+    ends = [0] * len(trie)
+    order = [*trie[0].values()]
+    for place in order:
+        shorter = after[ends[place]]
+        for letter, target in trie[place].items():
+            ends[target] = shorter.get(letter, 0)
+            order.append(target)
+        after[place] = {**shorter, **trie[place]}
+    return after, word_at

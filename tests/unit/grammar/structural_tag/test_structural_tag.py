@@ -329,6 +329,29 @@ def test_older_notation() -> None:
     assert accepts(guided.compile(guided.structural_tag(as_text), VOCABULARY), '<f>{"a": 1}</f>')
 
 
+HOSTILE: dict[str, Format] = {
+    "a long word that repeats itself": {**ANY, "excludes": ["a" * 5000 + "b"]},
+    "a thousand words": {**ANY, "excludes": [f"<{number}>" for number in range(1000)]},
+    "many repetitions": {"type": "repeat", "min": 2**31 - 1, "max": -1, "content": const("ab")},
+    "repetitions of nothing": {"type": "repeat", "min": 9, "max": 2**31 - 1, "content": {"type": "star", "content": ANY}},
+    "a long row": {"type": "sequence", "elements": [const("a")] * 3000},
+    "many characters": {**ANY, "max_chars": 2**31 - 1, "excludes": ["ab"]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_formats_take_no_seconds(name: str) -> None:
+    constraint = compiled(HOSTILE[name])
+    assert constraint.advance_bytes(constraint.start, b"a")
+
+
+def test_words_that_are_too_much() -> None:
+    letters = "".join(chr(0x4E00 + number) for number in range(1000))
+    with pytest.raises(LimitError) as found:
+        compiled(tag("<", {**ANY, "excludes": [letters]}, ">"))
+    assert found.value.where == "#/format/content"
+
+
 def test_many_tags_share_their_schema() -> None:
     tags = [tag(f"<f{number}>", schema(OBJECT), "</f>") for number in range(200)]
     grammar = guided.structural_tag({"format": {"type": "triggered_tags", "triggers": ["<f"], "tags": tags}})
