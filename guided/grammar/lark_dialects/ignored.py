@@ -18,11 +18,12 @@ __all__ = ["with_ignored"]
 def with_ignored(
     bodies: Mapping[str, Piece],
     start: str,
-    copy: Callable[[Piece], Piece],
+    copy: Callable[[Piece, bool], Piece],
     skip: Callable[[], Piece],
     apart: Callable[[Piece], bool],
 ) -> dict[str, Piece]:
-    """The rules with ignored text, beginning at ``start``; ``copy`` makes a leaf anew, ``skip`` ignored text.
+    """The rules with ignored text, beginning at ``start``; ``copy`` makes a leaf anew and is told whether
+    it ends the text, ``skip`` makes ignored text.
 
     ``apart`` says of a leaf that it is a grammar with other ignored text, before which none of this one's may stand.
     Every leaf and piece of ignored text in the result is another object.  Raises `UnsupportedError` where such a
@@ -35,7 +36,7 @@ class _Ignoring:
     def __init__(
         self,
         positions: Positions,
-        copy: Callable[[Piece], Piece],
+        copy: Callable[[Piece, bool], Piece],
         skip: Callable[[], Piece],
         apart: Callable[[Piece], bool],
     ) -> None:
@@ -58,21 +59,32 @@ class _Ignoring:
                 found[shown] = self.body(bodies[name], final)
         return found
 
-    def body(self, piece: Piece, final: bool) -> Piece:
+    def body(self, piece: Piece, final: bool, used_up: frozenset[int] = frozenset()) -> Piece:
+        """The piece with ignored text; ``used_up`` are repetitions around it of which this is the last copy."""
         match piece:
             case Row(parts):
-                return Row(tuple(self.body(part, final) for part in parts))
+                return Row(tuple(self.body(part, final, used_up) for part in parts))
             case Either(options):
-                return Either(tuple(self.body(option, final) for option in options))
+                return Either(tuple(self.body(option, final, used_up) for option in options))
+            case Repeated(body, low, high) if final and high is not None and high > 1:
+                last = self.body(body, True, used_up | {id(piece)})
+                fewer = Repeated(self.body(body, True, used_up), min(low, high - 1), high - 1)
+                full = Row((Repeated(self.body(body, True, used_up), high - 1, high - 1), last))
+                return full if low == high else Either((fewer, full))
             case Repeated(body, low, high):
-                return Repeated(self.body(body, final), low, high)
+                return Repeated(self.body(body, final, used_up), low, high)
             case _:
-                leaf = self.leaves[id(piece)]
-                ends = final and leaf.is_last and not leaf.follow
-                if isinstance(piece, Name):
-                    self.waiting.append((piece.name, ends))
-                    return Name(self.name(piece.name, ends), piece.offset)
-                return self.copy(piece) if ends or self.before_others(leaf) else Row((self.copy(piece), self.skip()))
+                return self.leaf(piece, final, used_up)
+
+    def leaf(self, piece: Piece, final: bool, used_up: frozenset[int]) -> Piece:
+        leaf = self.leaves[id(piece)]
+        ends = final and leaf.is_last and all(reasons <= used_up for reasons in leaf.follow.values())
+        if isinstance(piece, Name):
+            self.waiting.append((piece.name, ends))
+            return Name(self.name(piece.name, ends), piece.offset)
+        if ends or self.before_others(leaf):
+            return self.copy(piece, ends)
+        return Row((self.copy(piece, False), self.skip()))
 
     def before_others(self, leaf: Position) -> bool:
         """Do only grammars with other ignored text come next?"""

@@ -55,6 +55,8 @@ class Lexeme:
     at_end: bool = False
     """May nothing come behind it, since only the end of the text stops it?"""
     ends: Ends = UNKNOWN
+    ends_text: bool = False
+    """Does no ignored text stand behind it, in a grammar that has some elsewhere?"""
 
 
 def settled(bodies: Mapping[str, Piece], start: str, lexemes: Mapping[int, Lexeme]) -> tuple[dict[str, Piece], Ends]:
@@ -156,6 +158,9 @@ class _Settling:
         if one is not other and one_is_whole and not both_join and self.first_bytes(one) & self.first_bytes(other):
             raise self.refusal(one, other, "may begin with the same byte")
         behind = self.behind(one)
+        ended = self.lexemes[id(other.piece)].ends_text and not self.lexemes[id(one.piece)].ends_text
+        if ended and one is not other and behind and not self.never_the_same_text(one, other):
+            raise self.refusal(other, one, "may end the text where another goes on, with ignored text behind both")
         if not behind:
             return
         if self.lexemes[id(one.piece)].at_end:

@@ -229,8 +229,8 @@ class _Lowering:
         self.lexemes[id(piece)] = lexeme
         return piece
 
-    def copy(self, piece: Piece) -> Piece:
-        copied = self.known(replace(piece), self.lexemes[id(piece)])
+    def copy(self, piece: Piece, ends: bool) -> Piece:
+        copied = self.known(replace(piece), replace(self.lexemes[id(piece)], ends_text=ends))
         if id(piece) in self.alike:
             self.alike.add(id(copied))
         return copied

@@ -22,9 +22,14 @@ class Position:
 
     piece: Piece
     rule: str
-    follow: set[Position] = field(default_factory=set)
-    """Those of the same rule that may come next."""
+    follow: dict[Position, set[int]] = field(default_factory=dict)
+    """Those of the same rule that may come next, and what says so: repetitions by their ``id``, or 0 for a row."""
     is_last: bool = False
+
+    def leads_to(self, positions: Iterable[Position], reason: int) -> None:
+        """Add what may come next."""
+        for position in positions:
+            self.follow.setdefault(position, set()).add(reason)
 
 
 @dataclass(slots=True)
@@ -40,6 +45,8 @@ class Positions:
     def __init__(self, bodies: Mapping[str, Piece], start: str) -> None:
         self.start = start
         self.nullable = _nullable_rules(bodies)
+        self.counted: set[int] = set()
+        """The repetitions that have a bound, by their ``id``."""
         self.first: dict[str, list[Position]] = {}
         self.leaves: list[Position] = []
         self.uses: dict[str, list[Position]] = {name: [] for name in bodies}
@@ -65,9 +72,11 @@ class Positions:
                 return _Part(any(part.nullable for part in found), first, last)
             case Repeated(body, low, high):
                 part = self._part(body, rule)
+                if high is not None:
+                    self.counted.add(id(piece))
                 if high is None or high > 1:
                     for position in part.last:
-                        position.follow.update(part.first)
+                        position.leads_to(part.first, id(piece))
                 return _Part(low == 0 or part.nullable, part.first, part.last)
             case _:
                 leaf = Position(piece, rule)
@@ -78,7 +87,7 @@ class Positions:
         whole = _Part(True, [], [])
         for part in parts:
             for position in whole.last:
-                position.follow.update(part.first)
+                position.leads_to(part.first, 0)
             first = [*whole.first, *part.first] if whole.nullable else whole.first
             last = [*whole.last, *part.last] if part.nullable else part.last
             whole = _Part(whole.nullable and part.nullable, first, last)
@@ -113,7 +122,7 @@ class Positions:
             waiting = [position]
             while waiting:
                 at = waiting.pop()
-                next_ones |= at.follow
+                next_ones |= at.follow.keys()
                 for use in self.uses[at.rule] if at.is_last else ():
                     if use not in seen:
                         seen.add(use)
@@ -126,7 +135,10 @@ class Positions:
         groups: list[tuple[str | None, list[Position], set[Position]]] = []
         for rule, first in self.first.items():
             groups.append((rule, first, self.closure(first)))
-        groups += [(None, list(leaf.follow), self.closure(leaf.follow)) for leaf in self.leaves]
+        for leaf in self.leaves:
+            # Behind the last of counted copies there is not one more.
+            certain = [after for after, reasons in leaf.follow.items() if not reasons <= self.counted]
+            groups.append((None, list(leaf.follow), self.closure(certain)))
         within: dict[Position, list[tuple[str | None, set[Position]]]] = {leaf: [] for leaf in self.leaves}
         for rule_or_none, members, closed in groups:
             for member in members:

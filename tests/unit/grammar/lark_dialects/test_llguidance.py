@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
 
 import guided
 from guided.errors import GrammarError, GuidedError, LimitError, UnsupportedError
+from tests.amounts import Refusals, some
 from tests.engines import assert_same_masks, llguidance_matchers
 from tests.vocabularies import of_bytes
 
@@ -144,3 +146,51 @@ def test_it_refuses_with_a_place(text: str, error: type[GuidedError], place: str
     with pytest.raises(error) as caught:
         guided.lark(text, dialect="llguidance")
     assert (caught.value.where, words in caught.value.what, bool(caught.value.remedy)) == (place, True, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "words"),
+    [
+        ('start: l{1,2} ("c" | "a")\nl[suffix="c"]: /[abd]*/', "line 1, column 16", "in some places"),
+        ('start: ("c")* "c"\n%ignore " "', "line 1, column 15", "may end the text"),
+        ('start: "x" (%json {"type": "null"} | "y") "z"\n%ignore " "', None, "may come where a lexeme may too"),
+    ],
+)
+def test_it_refuses_what_depends_on_the_text_before(text: str, place: str | None, words: str) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        guided.lark(text, dialect="llguidance")
+    assert (caught.value.where, words in caught.value.what) == (place, True)
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_random_grammars_have_llguidances_masks(part: int) -> None:
+    """Small grammars of overlapping lexemes, some lazy, some with ignored text: those that are not refused.
+
+    No lazy lexeme is a single byte: where one begins with the byte that ends a greedy one, llguidance 1.9.1 stops.
+    """
+    pytest.importorskip("llguidance")
+    seed = random.Random(part)
+    with Refusals(most=0.6) as refusals:
+        for number in range(some(160, 8)):
+            text = _grammar(seed)
+            with refusals.trial(UnsupportedError):
+                grammar = guided.lark(text, dialect="llguidance")
+                assert_same_masks(grammar, llguidance_matchers(text), f"{part} {number}", texts=3, steps=12)
+
+
+def _grammar(seed: random.Random) -> str:
+    lexemes = ["/a+/", "/[ab]+/", "/b*c/", '"a"', '"ab"', '"b"', "/[^c]*c/", "/(ab)+/", "/b{1,2}/", "/[ad]b/", '";"']
+    names = [*lexemes, "T", "r", "l"]
+
+    def expression(depth: int) -> str:
+        if depth == 0 or seed.random() < 0.4:
+            return seed.choice(names)
+        parts = [expression(depth - 1) for _ in range(seed.randint(1, 3))]
+        shape = seed.choice(["{}", "({})", "({})*", "({})?", "({}){{1,2}}"])
+        return shape.format(seed.choice([" ", " | "]).join(parts))
+
+    lines = [f"start: ({expression(2)})", f"T: {seed.choice(['/[a-c]+/', '/c+d/', '/[bc]/ & ~/b/'])}"]
+    names.remove("r")
+    lines.append(f"r: ({expression(1)})")
+    lines.append(seed.choice(["l[lazy]: /[ab]+d/", 'l[lazy]: /a+/ "d"', 'l[suffix=";;"]: /[abc;]*/']))
+    return "\n".join([*lines, '%ignore " "'] if seed.random() < 0.3 else lines)
