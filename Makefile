@@ -5,6 +5,7 @@
 #   make test         lint, types, tests (minutes)       make test-slow   also the long ones
 #   make test-low     the suite at the low end: Python 3.10 and the oldest releases that pyproject.toml allows
 #   make test-serving the plug-in of vLLM in vLLM itself, in an environment of its own (4 GB)
+#   make test-engines MLX-LM, llama.cpp, SGLang and others, in one of their own (5 GB)
 #   make test-frameworks   LangChain and others that ask for objects, in one of their own
 #   make lint         ruff and mypy only                 make bench       the benchmarks, beside peers (needs DATA)
 #   make clean        remove .venv and caches
@@ -21,7 +22,7 @@ EXTRAS := sql,postgresql,mysql,duckdb,arrow,bench,eval,ray,monitor,kg,chem,test,
 export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: install demo test test-slow test-low test-serving test-frameworks lint bench clean
+.PHONY: install demo test test-slow test-low test-serving test-engines test-frameworks lint bench clean
 .DEFAULT_GOAL := install
 
 install: $(STAMP)
@@ -81,6 +82,18 @@ $(SERVING)/.installed: pyproject.toml tests/serving/requirements.txt
 	$(SERVING)/bin/python -m pip install --editable .
 	@touch $@
 
+# Engines that run on a CPU: MLX-LM, llama-cpp-python (built from its source, some minutes), transformers' continuous
+# batching; and the classes around the model of SGLang and LMDeploy.
+ENGINES := .venv-engines
+test-engines: $(ENGINES)/.installed
+	@$(ENGINES)/bin/python -m pytest tests/serving --ignore tests/serving/vllm -m "slow or not slow" -rs
+
+$(ENGINES)/.installed: pyproject.toml tests/serving/engines.txt
+	$(PYTHON) -m venv $(ENGINES)
+	$(ENGINES)/bin/python -m pip install --requirement tests/serving/engines.txt --editable .
+	$(ENGINES)/bin/python -m pip install --no-deps sglang==0.5.23 lmdeploy==0.18.0
+	@touch $@
+
 # DATA holds maskbench-dev.jsonl.gz and tokenizers/llama3; BENCH are more options, such as BENCH="--only batch".
 DATA ?= $(or $(GUIDED_DATA),../shared/data)
 BENCH ?= --quick
@@ -100,5 +113,5 @@ $(FRAMEWORKS)/.installed: pyproject.toml constraints.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(LOW) $(SERVING) $(FRAMEWORKS) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(LOW) $(SERVING) $(ENGINES) $(FRAMEWORKS) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find guided tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

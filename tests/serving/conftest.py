@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 
 import guided
@@ -50,3 +51,13 @@ def differing(texts: Sequence[Any], answered: Sequence[Answered]) -> dict[str, t
         for text, each in zip(texts, answered, strict=True)
         if text.token_ids != each.token_ids
     }
+
+
+def allowed_after(constraint: Constrains, tokens: Sequence[int]) -> set[int]:
+    """The ids that a constraint allows after some tokens."""
+    state = constraint.start
+    for token in tokens:
+        state = constraint.advance(state, token)
+    row = np.zeros(constraint.vocabulary.n_words, np.uint32)
+    constraint.fill_mask(state, row)
+    return set(np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist())

@@ -31,7 +31,7 @@ from guided.serving.sglang.asked import WHOLE
 from guided.serving.sglang.backend import KEPT, GuidedBackend
 from guided.serving.sglang.grammar import GuidedGrammar
 from tests.serving.cases import BUDGET
-from tests.serving.conftest import differing
+from tests.serving.conftest import allowed_after, differing
 
 END = 1
 WIDTH = 2080
@@ -116,15 +116,6 @@ def _allowed(mask, row=0):
     return set(torch.nonzero(logits[row] == 0).ravel().tolist())
 
 
-def _expected(constraint, tokens):
-    state = constraint.start
-    for token in tokens:
-        state = constraint.advance(state, token)
-    row = np.zeros(constraint.vocabulary.n_words, np.uint32)
-    constraint.fill_mask(state, row)
-    return set(np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist())
-
-
 def test_the_name_is_a_choice_and_is_registered_once(monkeypatch):
     register()
     assert GRAMMAR_BACKEND_CHOICES.count("guided") == 1 and "guided" in base.GRAMMAR_BACKEND_REGISTRY
@@ -179,11 +170,11 @@ def test_requests_of_all_kinds_are_compiled_cached_and_copied(nano, backend, kin
     assert first.abort is None and first.grammar is not second.grammar
     assert not first.grammar.grammar_stats.is_cache_hit and second.grammar.grammar_stats.is_cache_hit
     constraint = guided.compile(grammar() if callable(grammar) else grammar, backend.vocabulary)
-    begun = _expected(constraint, [])
+    begun = allowed_after(constraint, [])
     assert _allowed(_masks([first.grammar])) == begun
     token = min(begun)
     first.grammar.accept_token(token)
-    assert _allowed(_masks([first.grammar])) == _expected(constraint, [token])
+    assert _allowed(_masks([first.grammar])) == allowed_after(constraint, [token])
     assert _allowed(_masks([second.grammar])) == begun
 
 
@@ -242,7 +233,7 @@ def test_trees_of_drafts(nano, backend):
     traverse_tree(child, sibling, drafts, grammar, masks, WIDTH)
     constraint = grammar.matcher.constraint
     for row, path in {0: [], 1: [one], 2: [one, two]}.items():
-        assert _allowed(base.GrammarMask(grammar, masks), row) == _expected(constraint, path)
+        assert _allowed(base.GrammarMask(grammar, masks), row) == allowed_after(constraint, path)
     assert torch.equal(masks[3:], before[3:]) and grammar.matcher.n_tokens == 0
 
 
@@ -297,7 +288,7 @@ def test_framed_answers(nano, backend):
         }},
     )  # fmt: skip
     expected = guided.compile(guided.regex("A[0-9]{2}"), backend.vocabulary)
-    assert _allowed(_masks([framed])) == _expected(expected, [])
+    assert _allowed(_masks([framed])) == allowed_after(expected, [])
     backend.reserve_framing_tokens([END, 2])
     with pytest.raises(UnsupportedError, match="are text to the tokenizer"):
         backend.reserve_framing_tokens([100])
@@ -414,7 +405,7 @@ def test_a_grammar_in_a_request(nano, processor):
         params = [{"guided": {"regex": "[0-9]{2}(?<=7)"}, "__req__": request}, None, {"other": 1, "__req__": other}]
         logits = processor(torch.zeros(3, WIDTH), params)
         allowed = set(torch.nonzero(logits[0] == 0).ravel().tolist())
-        assert allowed == _expected(constraint, request.output_ids) and (logits[1:] == 0).all()
+        assert allowed == allowed_after(constraint, request.output_ids) and (logits[1:] == 0).all()
         request.output_ids.append(max(allowed))
     assert request.to_finish is None
 
