@@ -11,10 +11,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterable
 
+import numpy as np
+
 import guided
+from guided import tokenset
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError
-from guided.serving.requests import Request
+from guided.serving.requests import Request, RequestKind
 from guided.serving.vllm import metrics
 from guided.serving.vocabularies import Vocabularies
 
@@ -67,6 +70,20 @@ class Compiler:
                 self._made.popitem(last=False)
         return found
 
+    def warm(self) -> None:
+        """Read the vocabulary and load the compiled kernels, so that the first request need not wait for them."""
+        from guided.kernels.loading import load_compiled
+
+        load_compiled()
+        constraint = self.constraint(Request(RequestKind.JSON_SCHEMA, _WARM))
+        state, end = constraint.start, constraint.end
+        row = np.empty(constraint.vocabulary.n_words, np.uint32)
+        while state != end:
+            constraint.fill_mask(state, row)
+            state = constraint.advance(state, tokenset.ids(row)[-1].item())
+
+
+_WARM = '{"enum": [{"a": [1, true], "b": "c"}]}'
 
 _compilers: OrderedDict[tuple[int, int | None], tuple[object, Compiler]] = OrderedDict()
 _lock = threading.Lock()

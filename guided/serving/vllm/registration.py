@@ -4,6 +4,8 @@ These are wrapped, by the names and arguments they have in 0.32 and 0.33; each d
 not ours:
 
 * ``SamplingParams._validate_structured_outputs`` refuses requests in the front end;
+* ``AsyncLLM.__init__`` (a server's front) and ``StructuredOutputManager.__init__`` (the engine core) begin to load
+  kernels where the backend is asked for by name, on a thread of their own; not before other processes are started;
 * ``StructuredOutputManager.grammar_init`` and ``_create_grammar`` make the backend and compile in its thread pool;
 * ``StructuredOutputManager.grammar_bitmask`` fills the masks of a step by one call, where there are no drafts;
 * ``BeamSearchOfflineMixin._init_beam_search_structured_output`` makes a backend for beams;
@@ -12,7 +14,9 @@ not ours:
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
+import threading
 from functools import wraps
 from typing import Any
 
@@ -36,10 +40,13 @@ def install() -> None:
     from vllm.entrypoints.generate.base import protocol
     from vllm.entrypoints.generate.beam_search.offline import BeamSearchOfflineMixin
     from vllm.sampling_params import SamplingParams
+    from vllm.v1.engine.async_llm import AsyncLLM
     from vllm.v1.structured_output import StructuredOutputManager
 
     wrapped: list[tuple[Any, str, Any]] = [
         (SamplingParams, "_validate_structured_outputs", _validating),
+        (AsyncLLM, "__init__", _starting),
+        (StructuredOutputManager, "__init__", _starting),
         (StructuredOutputManager, "grammar_init", _initialising),
         (StructuredOutputManager, "_create_grammar", _creating),
         (StructuredOutputManager, "grammar_bitmask", _masking),
@@ -66,6 +73,25 @@ def _validating(method: Any) -> Any:
             validate(self, model_config, structured_outputs_config, tokenizer)
 
     return validated
+
+
+def _starting(method: Any) -> Any:
+    def started(self: Any, vllm_config: Any, *args: Any, **options: Any) -> None:
+        method(self, vllm_config, *args, **options)
+        tokenizer = getattr(getattr(self, "input_processor", self), "tokenizer", None)
+        if vllm_config.structured_outputs_config.backend == NAME and tokenizer is not None:
+            size = vllm_config.model_config.get_vocab_size()
+            threading.Thread(target=_warm, args=(tokenizer, size), name="guided-warm-up", daemon=True).start()
+
+    return started
+
+
+def _warm(tokenizer: Any, size: int) -> None:
+    from guided.serving.vllm.compilation import compiler_for
+
+    # A request tells its own error, to the user who can read it.
+    with contextlib.suppress(GuidedError):
+        compiler_for(tokenizer, size).warm()
 
 
 def _initialising(method: Any) -> Any:

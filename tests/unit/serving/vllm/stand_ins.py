@@ -79,6 +79,11 @@ class StructuredOutputManager:
         self.calls.append("vLLM's own")
 
 
+class AsyncLLM:
+    def __init__(self, vllm_config: Any, tokenizer: Any) -> None:
+        self.input_processor = SimpleNamespace(tokenizer=tokenizer)
+
+
 class BeamSearchOfflineMixin:
     def _init_beam_search_structured_output(self, structured_outputs: Any, tokenizer: Any) -> Any:
         return "vLLM's own"
@@ -119,9 +124,13 @@ def put_in(monkeypatch: pytest.MonkeyPatch, version: str = "0.32.0") -> SimpleNa
         _validate_structured_outputs = SamplingParams._validate_structured_outputs
 
     class Manager(StructuredOutputManager):
+        __init__ = StructuredOutputManager.__init__
         grammar_init = StructuredOutputManager.grammar_init
         _create_grammar = StructuredOutputManager._create_grammar
         grammar_bitmask = StructuredOutputManager.grammar_bitmask
+
+    class FrontEnd(AsyncLLM):
+        __init__ = AsyncLLM.__init__
 
     class Beams(BeamSearchOfflineMixin):
         _init_beam_search_structured_output = BeamSearchOfflineMixin._init_beam_search_structured_output
@@ -137,6 +146,8 @@ def put_in(monkeypatch: pytest.MonkeyPatch, version: str = "0.32.0") -> SimpleNa
             "StructuredOutputsConfig": config, "StructuredOutputsBackend": Literal["auto", "xgrammar", "guidance"],
         },
         "vllm.v1": {},
+        "vllm.v1.engine": {},
+        "vllm.v1.engine.async_llm": {"AsyncLLM": FrontEnd},
         "vllm.v1.structured_output": {"StructuredOutputManager": Manager},
         "vllm.v1.structured_output.backend_types": {
             "StructuredOutputBackend": object, "StructuredOutputGrammar": object,
@@ -163,6 +174,7 @@ def put_in(monkeypatch: pytest.MonkeyPatch, version: str = "0.32.0") -> SimpleNa
     return SimpleNamespace(
         SamplingParams=Params,
         Manager=Manager,
+        AsyncLLM=FrontEnd,
         Beams=Beams,
         Config=config,
         protocol=sys.modules["vllm.entrypoints.generate.base.protocol"],

@@ -54,3 +54,9 @@ def test_a_tokenizer_has_one_compiler():
     assert compiler_for(TOKENIZER, SIZE) is compiler_for(TOKENIZER, SIZE)
     assert compiler_for(TOKENIZER, SIZE) is not compiler_for(TOKENIZER, SIZE + 32)
     assert compiler_for(TOKENIZER, SIZE + 32).constraint(REQUEST).vocabulary.size == SIZE + 32
+
+
+def test_warming_up_is_a_text():
+    compiler = Compiler(TOKENIZER, SIZE)
+    compiler.warm()
+    assert len(compiler._made) == 1

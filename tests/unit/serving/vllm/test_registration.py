@@ -2,6 +2,7 @@
 
 import json
 import sys
+import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,6 +11,7 @@ from pydantic import TypeAdapter
 
 import guided
 import guided.serving.vllm as plug_in
+from guided.serving.vllm.compilation import Compiler
 from tests.unit.serving.vllm import stand_ins
 from tests.unit.serving.vllm.stand_ins import MODEL, TOKENIZER, StructuredOutputsParams, put_in
 
@@ -155,6 +157,19 @@ def test_the_engine_makes_the_backend_and_its_masks(vllm):
         own = np.empty_like(row)
         matcher.constraint.fill_mask(matcher.state, own)
         assert row.tolist() == ([0xFFFFFFFF] * len(row) if name == "b" else own.tolist())
+
+
+@pytest.mark.parametrize("part", ["AsyncLLM", "Manager"])
+def test_kernels_are_loaded_where_we_are_asked_for_by_name(vllm, monkeypatch, part):
+    warmed = threading.Event()
+    monkeypatch.setattr(Compiler, "warm", lambda self: warmed.set())
+    config = SimpleNamespace(model_config=MODEL, structured_outputs_config=vllm.Config())
+    for backend, tokenizer in (("auto", TOKENIZER), ("xgrammar", TOKENIZER), ("guided", None), ("guided", TOKENIZER)):
+        assert not warmed.is_set()
+        config.structured_outputs_config.backend = backend
+        getattr(vllm, part)(config, tokenizer)
+        warmed.wait(20 if backend == "guided" and tokenizer is not None else 0.05)
+    assert warmed.is_set()
 
 
 def test_drafts_go_row_by_row_through_vllm(vllm):
