@@ -14,6 +14,7 @@ from pydantic import ConfigDict, model_validator
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 from transformers import AutoTokenizer
 
+import guided.serving.vllm  # noqa: F401 (its modules are taken out of it below)
 from guided.nano import MODEL_PATH
 
 TOKENIZER = AutoTokenizer.from_pretrained(MODEL_PATH)
@@ -84,6 +85,11 @@ class AsyncLLM:
         self.input_processor = SimpleNamespace(tokenizer=tokenizer)
 
 
+class AdapterLogitsProcessor:
+    def __init__(self, vllm_config: Any, device: Any, is_pin_memory: bool) -> None:
+        pass
+
+
 class BeamSearchOfflineMixin:
     def _init_beam_search_structured_output(self, structured_outputs: Any, tokenizer: Any) -> Any:
         return "vLLM's own"
@@ -148,6 +154,8 @@ def put_in(monkeypatch: pytest.MonkeyPatch, version: str = "0.32.0") -> SimpleNa
         "vllm.v1": {},
         "vllm.v1.engine": {},
         "vllm.v1.engine.async_llm": {"AsyncLLM": FrontEnd},
+        "vllm.v1.sample": {},
+        "vllm.v1.sample.logits_processor": {"AdapterLogitsProcessor": AdapterLogitsProcessor},
         "vllm.v1.structured_output": {"StructuredOutputManager": Manager},
         "vllm.v1.structured_output.backend_types": {
             "StructuredOutputBackend": object, "StructuredOutputGrammar": object,
@@ -168,7 +176,7 @@ def put_in(monkeypatch: pytest.MonkeyPatch, version: str = "0.32.0") -> SimpleNa
         parent, _, last = name.rpartition(".")
         if parent:
             monkeypatch.setattr(sys.modules[parent], last, module, raising=False)
-    for name in ("backend", "validation"):
+    for name in ("backend", "steering", "validation"):
         monkeypatch.delitem(sys.modules, f"guided.serving.vllm.{name}", raising=False)
         monkeypatch.delattr(sys.modules["guided.serving.vllm"], name, raising=False)
     return SimpleNamespace(
