@@ -52,8 +52,9 @@ _FLAG_LETTERS = {"i": IGNORECASE, "m": MULTILINE, "s": DOTALL, "x": VERBOSE, "a"
 _PYTHON_FLAGS = IGNORECASE | MULTILINE | DOTALL | VERBOSE | ASCII | UNICODE | LIBRARY
 _ECMA_FLAGS = IGNORECASE | MULTILINE | DOTALL | UNICODE
 _EMPTY = Concatenation(())
-_PLAIN = frozenset(chr(code) for code in range(0x20, 0xD800)) - frozenset("()|*+?{[\\.^$")
-"""Characters that stand for themselves, unless a flag says otherwise."""
+_SPECIAL = frozenset("()|*+?{[\\.^$")
+_FIRST_PLAIN, _ABOVE_PLAIN = " ", "\ud800"
+"""Characters between these stand for themselves, unless they are special or a flag says otherwise."""
 _MAY_REFER = re.compile(r"\\[1-9k]|\(\?P=")
 _NOT_LINE_FEED = negate(LINE_FEED)
 _NOT_ECMA_LINE_TERMINATOR = negate(ECMA_LINE_TERMINATOR)
@@ -143,7 +144,8 @@ class _Parser(Source):
         at = self.at
         character = self.text[at]
         self.at += 1
-        if character in _PLAIN and not self.flags & (VERBOSE | IGNORECASE):
+        is_plain = _FIRST_PLAIN <= character < _ABOVE_PLAIN and character not in _SPECIAL
+        if is_plain and not self.flags & (VERBOSE | IGNORECASE):
             code = ord(character)
             frame.items.append(_Item(Characters(((code, code),)), at))
             return
