@@ -98,7 +98,11 @@ def _copy(owners: Sequence[Constrains], states: Sequence[int], rows: NDArray[np.
     if held:
         # Rows that are in no cache come at the speed of memory, which one core does not reach.
         share = min(threads, len(owners) // COPIES_A_THREAD)
-        spread(lambda low, high: copy_rows(table[low:high], rows[low:high]), len(owners), share)
+        # Rows that are part of wider ones, as they are seldom: the kernel knows none.
+        whole = np.ascontiguousarray(rows)
+        spread(lambda low, high: copy_rows(table[low:high], whole[low:high]), len(owners), share)
+        if whole is not rows:
+            rows[...] = whole
     return missing
 
 

@@ -44,6 +44,7 @@ def copy_rows(rows, out):
 
 @entry(
     "ints, ints, long, long, word_rows, long, long, long, int, int_rows",
+    "longs, longs, long, long, word_rows, long, long, long, long, long_rows",
     "shorts, shorts, long, long, word_rows, long, long, long, short, short_rows",
 )
 def apply_rows(source, target, source_stride, target_stride, masks, width, low, high, forbidden, drops):

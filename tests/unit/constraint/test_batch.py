@@ -86,6 +86,16 @@ def test_wider_rows_end_in_zeros():
         assert not out[:, VOCABULARY.n_words :].any() and not out[1].any() and out[0].any()
 
 
+def test_rows_that_are_part_of_wider_ones():
+    owners = constraints()
+    states = [owner.start for owner in owners]
+    for _ in range(2):  # The second time all rows are remembered.
+        wide = np.full((len(owners), 3, 2 * VOCABULARY.n_words + 1), 7, np.uint32)
+        guided.fill_masks(owners, states, wide[:, 1, : VOCABULARY.n_words])
+        assert (wide[:, 1, : VOCABULARY.n_words] == one_by_one(owners, states)).all()
+        assert (wide[:, [0, 2]] == 7).all() and (wide[:, 1, VOCABULARY.n_words :] == 7).all()
+
+
 def test_budgets():
     owner = constraints()[1]
     state = owner.advance_bytes(owner.start, b"[")

@@ -123,7 +123,7 @@ def test_a_truth_value_that_cannot_be_told_is_an_error():
         rehash(0, np.zeros(2))
 
 
-@pytest.mark.parametrize("kind", [np.int16, np.int32])
+@pytest.mark.parametrize("kind", [np.int16, np.int32, np.int64])
 def test_kinds_of_arguments_are_told_apart(kind):
     from guided.kernels.masking.apply import apply_rows
 
@@ -133,7 +133,7 @@ def test_kinds_of_arguments_are_told_apart(kind):
     assert apply_rows(scores, target, 32, 32, masks, 32, 0, 1, kind(-7), drops) is None
     assert target.tolist() == [-7, 1, *[-7] * 30]
     with pytest.raises(TypeError, match=r"\(ints.*\) or \(shorts.*\)"):
-        apply_rows(scores, target.astype(np.int64), 32, 32, masks, 32, 0, 1, kind(-7), drops)
+        apply_rows(scores, target.astype(np.float64), 32, 32, masks, 32, 0, 1, kind(-7), drops)
 
 
 def test_groups_are_tuples_of_arrays():
