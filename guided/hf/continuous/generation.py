@@ -126,6 +126,7 @@ def _running(
         config.use_async_batching = False
     if seed is not None:
         config.seed = seed
+    attention = model.config._attn_implementation
     manager = model.init_continuous_batching(_generation_config(model, options), config, workload_hints=hints)
     try:
         processor = ContinuousProcessor(vocabulary, model.get_output_embeddings().weight.shape[0])
@@ -136,6 +137,9 @@ def _running(
         if manager.is_running():
             manager.stop(block=True)
         manager.destroy()
+        if model.config._attn_implementation != attention:
+            # A manager that never ran, or whose loop has died, leaves the model with the attention of its passes.
+            model.set_attn_implementation(attention)
 
 
 def _generation_config(model: Any, options: Mapping[str, Any]) -> GenerationConfig:

@@ -12,7 +12,7 @@ import numpy as np
 
 from guided.constraint.protocol import Constrains
 from guided.serving.continuation import Continuation
-from guided.vocab.vocabulary import Vocabulary
+from guided.vocab import Vocabulary, vocabulary_of
 
 __all__ = ["MlxProcessor", "vocabulary_of_mlx"]
 
@@ -20,7 +20,7 @@ __all__ = ["MlxProcessor", "vocabulary_of_mlx"]
 def vocabulary_of_mlx(tokenizer: Any) -> Vocabulary:
     """The vocabulary of a tokenizer as `mlx_lm.load` gives it, with all ids that end a text there."""
     inner = getattr(tokenizer, "_tokenizer", tokenizer)
-    return Vocabulary.from_tokenizer(inner, eos_ids=getattr(tokenizer, "eos_token_ids", None))
+    return vocabulary_of(inner, getattr(tokenizer, "eos_token_ids", None))
 
 
 class MlxProcessor:

@@ -82,6 +82,18 @@ def test_what_cannot_be_is_refused(llama, tokenizer, constraints, given, kind, s
     assert generate_batch(llama, ["a"], constraints["answer"], tokenizer=tokenizer, config=small())[0].finished
 
 
+def test_the_attention_is_the_models_own_again_whatever_happens(llama, tokenizer, constraints):
+    model = deepcopy(llama)
+    model.set_attn_implementation("eager")
+    for config in (small(), small(use_async_batching=True)):
+        try:
+            generate_batch(model, ["a"], constraints["answer"], tokenizer=tokenizer, config=config)
+        except UnsupportedError:
+            assert config.use_async_batching
+        assert model.config._attn_implementation == "eager"
+    assert guided.generate(model, "a", constraints["answer"], tokenizer=tokenizer).finished
+
+
 def test_an_encoder_decoder_model_is_refused(t5, tokenizer, constraints):
     with pytest.raises(UnsupportedError, match="T5ForConditionalGeneration has no continuous batching"):
         generate_batch(t5, ["a"], constraints["answer"], tokenizer=tokenizer)
