@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from guided.errors import GrammarError, UnsupportedError
+from guided.grammar.excluded import excluding
 from guided.grammar.ir import Grammar
 from guided.grammar.json_schema import json_part
-from guided.grammar.json_schema.lowering.excluded import excluding
 from guided.grammar.structural_tag.fields import Fields, placed
 from guided.grammar.xml_arguments import ArgumentStyle, xml_arguments
 

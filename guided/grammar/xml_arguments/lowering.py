@@ -11,10 +11,10 @@ from dataclasses import replace
 from fractions import Fraction
 
 from guided.errors import UnsatisfiableError, UnsupportedError
+from guided.grammar.excluded import Excluded
 from guided.grammar.ir import Body, Choice, Member, Members, Reference, Rule, Terminal
 from guided.grammar.json_schema.layout import Layout, Order
 from guided.grammar.json_schema.lowering.any_value import ARRAY, OBJECT
-from guided.grammar.json_schema.lowering.excluded import Excluded
 from guided.grammar.json_schema.lowering.lower import Lowering
 from guided.grammar.json_schema.lowering.terminals import FALSE_TEXT, NO_TEXT, NULL_TEXT, TRUE_TEXT, sequence
 from guided.grammar.json_schema.reading.document import escape
