@@ -7,6 +7,7 @@ in `guided.grammar.gbnf`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -30,7 +31,15 @@ def read_gbnf(text: str, special_tokens: Mapping[str, int] | None = None) -> dic
     >>> sorted(read_gbnf('root ::= "a" | b # comment\\nb ::= [0-9]+'))
     ['b', 'root']
     """
-    return _Reader(text, special_tokens).rules()
+    return read_with_notes(text, special_tokens)[0]
+
+
+def read_with_notes(
+    text: str, special_tokens: Mapping[str, int] | None = None
+) -> tuple[dict[str, Definition], tuple[str, ...]]:
+    """As `read_gbnf`, and what is to be said of how the text was read."""
+    reader = _Reader(text, special_tokens)
+    return reader.rules(), tuple(reader.notes)
 
 
 @dataclass(slots=True)
@@ -61,11 +70,16 @@ _DIGITS = frozenset("0123456789")
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
 
 
+_UNBOUNDED = re.compile(r"[ \t]*(\))?[ \t]*\*")
+"""What follows the one thing in a group, or before one, that there is any number of."""
+
+
 class _Reader:
     def __init__(self, text: str, special_tokens: Mapping[str, int] | None) -> None:
         self.text = text
         self.special_tokens = special_tokens
         self.at = 0
+        self.notes: list[str] = []
 
     def rules(self) -> dict[str, Definition]:
         found: dict[str, Definition] = {}
@@ -160,13 +174,25 @@ class _Reader:
             self.at = end + 1
             return Special(names_of_reference(reference, self.special_tokens, self.place(offset)))
         if character == "!":
+            return self.other_tokens(offset)
+        name = self.name()
+        return Name(name, offset) if name else None
+
+    def other_tokens(self, offset: int) -> Piece:
+        """``!<think>`` any number of times is text: no other special token is in it either, which the reader notes."""
+        end = self.text.find(">", offset)
+        rest = _UNBOUNDED.match(self.text, end + 1) if end >= 0 and self.text.startswith("<", offset + 1) else None
+        alone = rest is not None and (rest[1] is None or self.text[:offset].rstrip(" \t").endswith("("))
+        if not alone:
             raise UnsupportedError(
                 "'!' stands for every other token of a tokenizer, and a grammar here knows none",
                 where=self.place(offset),
                 remedy="Write the text by its characters: no text holds a special token, '.*' is all of it.",
             )
-        name = self.name()
-        return Name(name, offset) if name else None
+        self.at += 1
+        self.symbol()
+        self.notes.append(f"no special token is in the text at {self.place(offset)}")
+        return Repeated(Class(ANY_CHARACTER), 0, None)
 
     def name(self) -> str:
         start = self.at

@@ -16,11 +16,12 @@ def ebnf(text: str, *, start: str = "root", special_tokens: Mapping[str, int] | 
 
     Options: ``lazy`` and ``max_chars`` of rules that are regular; ``capture`` and ``temperature`` change no text and
     become notes, as do look-aheads, which XGrammar does not enforce.  Macros: ``Regex``, ``Substring``, ``TagDispatch``
-    and, with ``special_tokens=vocabulary.special_tokens``, ``Token`` of special tokens.  Free text is UTF-8.
+    and, with ``special_tokens=vocabulary.special_tokens``, ``Token``, ``TokenTagDispatch``, ``ExcludeToken(...)*`` of
+    special tokens.  Free text is UTF-8, and holds no special token that is not named.
 
     Raises `GrammarError` for what XGrammar does not read, `UnsupportedError` for ``max_tokens``, for options of rules
-    that are not regular, for ``ExcludeToken``, ``TokenTagDispatch``, ids of tokens that are text and ``json_string``,
-    for tags inside each other, and for anchors and look-around in patterns, which XGrammar passes over.
+    that are not regular, for one ``ExcludeToken``, ids of tokens that are text, for tags inside each other, and for
+    anchors and look-around in patterns, which XGrammar passes over.
 
     >>> ebnf('root ::= "-"? digit+\\ndigit ::=\\n  [0-9]')
     <Grammar 'root': 2 rules, lexing none>

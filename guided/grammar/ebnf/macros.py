@@ -16,7 +16,7 @@ from guided.grammar.regular.substrings import neighbouring_chunks
 from guided.grammar.special import names_of_reference
 from guided.grammar.tags.free_text import TEXT, text_up_to, text_without
 
-__all__ = ["MACROS", "Arguments", "Mention", "Value", "macro"]
+__all__ = ["MACROS", "Arguments", "Mention", "Value", "macro", "other_tokens"]
 
 _INSIDE_JSON_STRING = ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0x10FFFF))
 """What ``json_string=true`` leaves of every character of a pattern: no controls, quotes and backslashes."""
@@ -77,12 +77,21 @@ def macro(name: str, arguments: Arguments, special_tokens: Mapping[str, int] | N
             return _token(arguments, special_tokens)
         case "TagDispatch":
             return _tag_dispatch(arguments)
+        case "TokenTagDispatch":
+            return _token_tag_dispatch(arguments, special_tokens)
         case _:
             raise UnsupportedError(
                 f"{name} stands for tokens of text too, and which those are depends on the tokenizer",
                 where=arguments.where,
-                remedy="Write the text by its characters, with TagDispatch or [^]*, and the special tokens by Token.",
+                remedy="Write the text by its characters, [^]*, or any number of such tokens, ExcludeToken(...)*.",
             )
+
+
+def other_tokens(arguments: Arguments, special_tokens: Mapping[str, int] | None) -> Piece:
+    """``ExcludeToken(...)*``: text, in which no special token is.  Raises where an id is not a special token's."""
+    arguments.check_names("ExcludeToken", ())
+    _names(arguments.values, special_tokens, arguments)
+    return Regular(TEXT, "free text")
 
 
 def _regex(arguments: Arguments) -> Piece:
@@ -112,11 +121,32 @@ def _substring(arguments: Arguments) -> Piece:
 
 def _token(arguments: Arguments, special_tokens: Mapping[str, int] | None) -> Piece:
     arguments.check_names("Token", ())
-    ids = [value for value in arguments.values if isinstance(value, int) and not isinstance(value, bool) and value >= 0]
-    if not ids or len(ids) < len(arguments.values):
-        raise arguments.error("Token takes the ids of tokens", "Write Token(128010).")
-    reference = f"<[{','.join(map(str, ids))}]>"
-    return Special(names_of_reference(reference, special_tokens, arguments.where))
+    return Special(_names(arguments.values, special_tokens, arguments))
+
+
+def _names(ids: Sequence[Value], special_tokens: Mapping[str, int] | None, at: Arguments) -> tuple[str, ...]:
+    if not ids or not all(isinstance(value, int) and not isinstance(value, bool) and value >= 0 for value in ids):
+        raise at.error("these are not the ids of tokens", "Write Token(128010).")
+    return names_of_reference(f"<[{','.join(map(str, ids))}]>", special_tokens, at.where)
+
+
+def _token_tag_dispatch(arguments: Arguments, special_tokens: Mapping[str, int] | None) -> Piece:
+    arguments.check_names("TokenTagDispatch", ("loop_after_dispatch", "excludes"))
+    text = Regular(TEXT, "free text")
+    calls: list[Piece] = []
+    for value in arguments.values:
+        match value:
+            case (int() as token, Mention() as rule):
+                trigger = Special(_names((token,), special_tokens, arguments))
+                calls.append(Row((text, trigger, Name(rule.name, rule.offset))))
+            case _:
+                raise arguments.error("TokenTagDispatch takes pairs of an id and a rule", "Write (128010, tool).")
+    excludes = arguments.named.get("excludes", ())
+    if not isinstance(excludes, tuple):
+        raise arguments.error("excludes must be a tuple of ids", "Write excludes=(128020,).")
+    if excludes:
+        _names(excludes, special_tokens, arguments)
+    return _around(calls, text, arguments)
 
 
 def _tag_dispatch(arguments: Arguments) -> Piece:
@@ -140,7 +170,11 @@ def _tag_dispatch(arguments: Arguments) -> Piece:
     for word, rules in bodies.items():
         before = Regular(text_up_to(word, words), f"text up to {word!r}")
         calls.append(Row((before, rules[0] if len(rules) == 1 else Either(tuple(rules)))))
-    rest = Regular(text_without(words) if words else TEXT, "free text")
+    return _around(calls, Regular(text_without(words) if words else TEXT, "free text"), arguments)
+
+
+def _around(calls: list[Piece], rest: Piece, arguments: Arguments) -> Piece:
+    """Free text with calls in it, each up to its end."""
     if not calls:
         return rest
     call = calls[0] if len(calls) == 1 else Either(tuple(calls))

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from guided.errors import GrammarError, LimitError, UnsupportedError
-from guided.grammar.ebnf.macros import MACROS, Arguments, Mention, Value, macro
+from guided.grammar.ebnf.macros import MACROS, Arguments, Mention, Value, macro, other_tokens
 from guided.grammar.ebnf.options import RuleOptions, read_options
 from guided.grammar.ebnf.tokens import Token, TokenKind, character_at, cut
 from guided.grammar.folding import place_of, regular_language
@@ -168,7 +168,7 @@ class _Reader:
             return self.character_class(token)
         if token.kind is TokenKind.NAME:
             if token.text in MACROS:
-                return macro(token.text, self.arguments(token), self.special_tokens)
+                return self.macro(token)
             return Name(token.text, token.offset)
         if token.kind is TokenKind.MARK and token.text == "(":
             self.enter(token)
@@ -221,6 +221,15 @@ class _Reader:
         return code, at + width
 
     # Macros
+
+    def macro(self, token: Token) -> Piece:
+        arguments = self.arguments(token)
+        text = token.text == "ExcludeToken" and self.sees("*")
+        if text or token.text == "TokenTagDispatch":
+            self.notes.append(f"no special token but those named is in the text of {token.text} at {self.place(token)}")
+        if text:
+            return other_tokens(arguments, self.special_tokens)
+        return macro(token.text, arguments, self.special_tokens)
 
     def arguments(self, token: Token) -> Arguments:
         self.expect("(", f"after {token.text}")

@@ -209,6 +209,9 @@ class _Lowering:
     def whole(self, node: Json | Nested | OtherGrammar, joins: bool) -> Piece:
         piece, ends = embedded(node, self.inputs)
         if isinstance(node, Json):
+            if isinstance(node.schema, dict) and "x-guidance" in node.schema:
+                where = self.inputs.place(node.offset)
+                self.inputs.notes.append(f"x-guidance of the schema at {where} is not read: the layout is guided's own")
             more = 0 if _ends_with_no_number(node.schema) else _bits(_NUMBERS)
             ends = Ends(_JSON_FIRST, more, joins)
         if isinstance(node, Nested) and joins and self.ignores_the_same(node.document):

@@ -88,6 +88,7 @@ def test_it_holds_what_xgrammar_says(text: str, yes: list[str], no: list[str]) -
         ('root ::= Regex("(a)\\\\1")', UnsupportedError, "line 1, column 10", "\\1"),
         ('root ::= Regex("a", mode="x")', GrammarError, "line 1, column 10", "'mode'"),
         ('root ::= Token("a")', GrammarError, "line 1, column 10", "ids"),
+        ('root ::= TokenTagDispatch((3, x))\nx ::= "1"', UnsupportedError, "line 1, column 10", "belong to one tokenizer"),
         ("root ::= Token(3)", UnsupportedError, "line 1, column 10", "belong to one tokenizer"),
         ("root ::= ExcludeToken(3)", UnsupportedError, "line 1, column 10", "depends on the tokenizer"),
         ('root ::= TagDispatch(("a", x), ("ab", x))\nx ::= "1"', UnsupportedError, "line 1, column 10", "contains"),
@@ -113,6 +114,37 @@ def test_special_tokens_by_id() -> None:
     assert grammar.special_tokens == ("<call>",)
     assert constraint.advance(constraint.start, 0) == 0
     assert constraint.is_accepting(constraint.advance(constraint.advance(constraint.start, 1), 0))
+
+
+def test_text_between_special_tokens() -> None:
+    special = {"<call>": 256, "<end>": 257, "</s>": 258}
+    tokens = [*(bytes([byte]) for byte in range(256)), None, None, None]
+    vocabulary = guided.Vocabulary.from_tokens(tokens, eos_ids=[258], special_tokens=special)
+    loop = 'root ::= TokenTagDispatch((256, x), excludes=(257,))\nx ::= "1"'
+    texts = [
+        (ebnf(loop, special_tokens=special), [b"a", 256, b"1b", 256, b"1"], [256, b"b"]),
+        (
+            ebnf(loop.replace("excl", "loop_after_dispatch=false, excl"), special_tokens=special),
+            [b"a", 256, b"1"],
+            [256, b"1b"],
+        ),
+        (
+            ebnf("root ::= Token(256) ExcludeToken(257)* Token(257)", special_tokens=special),
+            [256, b"ab", 257],
+            [256, 257, b"a"],
+        ),
+        (guided.gbnf("root ::= <call> (!<end>)* <end>", special_tokens=special), [256, b"ab", 257], [256, 256]),
+        (guided.gbnf('root ::= <[256]> !<[257]>* "."', special_tokens=special), [256, b"ab."], [257]),
+    ]
+    for grammar, yes, no in texts:
+        assert "no special token" in " ".join(grammar.notes)
+        constraint = guided.compile(grammar, vocabulary)
+        for parts, wanted in ((yes, True), (no, False)):
+            state = constraint.start
+            for part in parts:
+                for token in part if isinstance(part, bytes) else [part]:
+                    state = state and constraint.advance(state, token)
+            assert (state != 0 and constraint.is_accepting(state)) is wanted, (grammar, parts)
 
 
 def test_a_long_row_of_texts_is_cut_into_terminals() -> None:

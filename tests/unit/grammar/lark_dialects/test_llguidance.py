@@ -80,6 +80,12 @@ def test_a_directive_of_llguidances_says_whose_dialect_it_is() -> None:
     assert constraint.is_accepting(constraint.advance_bytes(constraint.start, b"true.."))
 
 
+def test_what_is_not_read_is_said() -> None:
+    text = 'start[capture]: %json {"type": "null", "x-guidance": {"whitespace_flexible": false}}'
+    grammar = guided.lark(text, dialect="llguidance")
+    assert [note.partition(" ")[0] for note in grammar.notes] == ["rule", "x-guidance"]
+
+
 def test_tools_behind_a_special_token() -> None:
     text = """
         start: TEXT | fun
