@@ -110,7 +110,7 @@ def test_a_short_end_is_an_end(vocabulary: guided.Vocabulary) -> None:
     assert constraint.is_accepting(constraint.advance_bytes(state, end))
 
 
-@pytest.mark.parametrize("dialect", ["sqlite", "mysql", "postgresql"])
+@pytest.mark.parametrize("dialect", ["sqlite", "mysql", "postgresql", "duckdb"])
 @pytest.mark.parametrize("seed", range(3))
 def test_masks_of_random_queries_over_random_vocabularies(seed: int, dialect: str) -> None:
     """Tokens are pieces of queries, so that most of them hold several lexemes."""
