@@ -198,6 +198,8 @@ class _Reader:
             isinstance(value, Symbol) and not RuleDefinition(value.name, value, 0).is_terminal
         ):
             raise self.error(f"{key} takes a text, a pattern or a terminal", token, f'Write {key}="end".')
+        if self.dialect is Dialect.XGRAMMAR and isinstance(value, Literal) and not value.text:
+            raise self.error(f"{key} is empty", token, f'Write {key}="end".')
         return value
 
     # Expressions

@@ -100,6 +100,7 @@ def test_special_tokens() -> None:
         ("start: a\na[max_tokens=3]: /x/", UnsupportedError, "line 2, column 1", "counts tokens"),
         ("start: a\na[best=3]: /x/", GrammarError, "line 2, column 3", "'best'"),
         ("start: a\na[stop_capture=\"x\"]: /x/", GrammarError, "line 2, column 20", "alone"),
+        ('start: a\na[suffix=""]: /(.|\\n)*/', GrammarError, "line 2, column 10", "suffix is empty"),
         ("start: /a^b/", UnsupportedError, "line 1, column 8", "offset 1"),
         ("start: <[^3]>", UnsupportedError, "line 1, column 8", "tokens of text"),
         ("start: @other", GrammarError, "line 1, column 8", "no grammar @other"),
