@@ -30,6 +30,7 @@ ENVIRONMENT = {
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
     "OMP_NUM_THREADS": "1",
     "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_WORKER_MULTIPROCESSING_METHOD": "spawn",
 }
 """For a small machine without a network."""
 
@@ -72,15 +73,13 @@ def _change(path: Path, **changes: Any) -> None:
 def engine(model_path: str) -> Callable[..., Any]:
     """Makes engines; their options are those of ``vllm.LLM``.
 
-    A process can have one only: vLLM's model runner for processors looks through all modules when it starts, and trips
-    over those of llvmlite where they are loaded by then.  So all but the first have processes of their own.
+    Each has a process of its own, which is spawned: vLLM's model runner for processors looks through all modules when
+    it starts, and trips over those of llvmlite where they are loaded by then.
     """
     pytest.importorskip("vllm", reason="vLLM is not installed: make test-serving")
     from vllm import LLM
 
-    def made(own_process: bool = True, **options: Any) -> Any:
-        os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = str(int(own_process))
-        os.environ["VLLM_WORKER_MULTIPROCESSING_METHOD"] = "spawn"
+    def made(**options: Any) -> Any:
         given = {
             "dtype": "float32", "max_model_len": 512, "max_num_seqs": 32, "enforce_eager": True,
             "gpu_memory_utilization": 0.2, "structured_outputs_config": {"backend": "guided"},

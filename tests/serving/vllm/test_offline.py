@@ -21,7 +21,7 @@ PROMPT = "Anna is 35. Record: "
 
 @pytest.fixture(scope="module")
 def llm(engine):
-    return engine(own_process=False)
+    return engine()
 
 
 def asked(structured, **options):
