@@ -55,6 +55,10 @@ class Request:
     """Of JSON Schemas, as `guided.json_schema` takes it."""
     closed: bool = False
     """Whether objects of JSON Schemas that declare members hold no others, unless they say so."""
+    separators: tuple[str, str] | None = None
+    """Of texts of JSON Schemas, as `guided.json_schema` takes them."""
+    any_order: bool = False
+    """Whether members that JSON Schemas declare come in any order."""
 
     def grammar(self, vocabulary: Vocabulary | None = None) -> Grammar:
         """The grammar of the texts that were asked for; ``vocabulary`` is for special tokens that are given by id.
@@ -62,10 +66,12 @@ class Request:
         Raises `guided.GuidedError`: `GrammarError` for malformed texts, `UnsupportedError`, `UnsatisfiableError` or
         `LimitError` for those that cannot be enforced.
         """
-        if self.kind is RequestKind.JSON_SCHEMA and self.closed:
-            return closed_json_schema(self.text, whitespace=self.whitespace)
         if self.kind is RequestKind.JSON_SCHEMA:
-            return json_schema(self.text, whitespace=self.whitespace, strict=self.strict)
+            order = "any" if self.any_order else "schema"
+            layout: dict[str, Any] = {"whitespace": self.whitespace, "separators": self.separators, "order": order}
+            if self.closed:
+                return closed_json_schema(self.text, **layout)
+            return json_schema(self.text, strict=self.strict, **layout)
         if self.kind is RequestKind.JSON_OBJECT:
             return json_schema({"type": "object"}, whitespace=self.whitespace)
         if self.kind is RequestKind.REGEX:

@@ -130,8 +130,8 @@ class GrammarCompiler:
     def compile_json_schema(self, schema: Any, *, strict_mode: bool = True, **layout: Any) -> CompiledGrammar:
         """Of a JSON Schema: text, data, or a Pydantic model.
 
-        White space is free, as with XGrammar's own default; a layout to the letter (``indent``, ``separators``) is
-        refused, and ``any_order`` takes every order.
+        White space is free, as with XGrammar's own default; ``any_whitespace=False`` asks for ``separators`` to the
+        letter, ``any_order=True`` takes members in every order.  ``indent`` and ``max_whitespace_cnt`` are refused.
         """
         return self._compiled(Grammar(_schema(schema, strict_mode, layout)))
 
@@ -169,15 +169,14 @@ class GrammarCompiler:
 
 
 def _schema(schema: Any, strict: bool, layout: Mapping[str, Any]) -> Request:
-    exact = [name for name in ("indent", "separators", "max_whitespace_cnt") if layout.get(name) is not None]
-    if layout.get("any_whitespace") is False:
-        exact.append("any_whitespace=False")
-    if layout.get("any_order"):
-        exact.append("any_order")
-    if exact:
-        error = UnsupportedError(f"{', '.join(exact)}: a layout to the letter is not enforced", remedy="Leave it out.")
+    refused = [name for name in ("indent", "max_whitespace_cnt") if layout.get(name) is not None]
+    if refused:
+        error = UnsupportedError(f"{', '.join(refused)}: such a layout is not enforced", remedy="Leave it out.")
         raise RefusedError(str(error))
-    return Request(RequestKind.JSON_SCHEMA, _text(schema), closed=strict)
+    exact = layout.get("any_whitespace") is False
+    separators = tuple(layout.get("separators") or (", ", ": ")) if exact else None
+    any_order = bool(layout.get("any_order"))
+    return Request(RequestKind.JSON_SCHEMA, _text(schema), closed=strict, separators=separators, any_order=any_order)
 
 
 def _text(source: Any) -> str:

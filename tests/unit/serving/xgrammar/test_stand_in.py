@@ -108,6 +108,13 @@ def test_each_way_to_compile(compiler):
     assert not takes(compiler.compile_json_schema(SCHEMA), '{"a": 3, "b": 1}')
     assert takes(compiler.compile_json_schema(SCHEMA, strict_mode=False), '{"a": 3, "b": 1}')
     assert takes(compiler.compile_grammar(Grammar.from_json_schema(SCHEMA)), '{"a": 3}')
+    exact = compiler.compile_json_schema(SCHEMA, any_whitespace=False)
+    assert takes(exact, '{"a": 3}') and not takes(exact, '{"a":3}')
+    tight = compiler.compile_json_schema(SCHEMA, any_whitespace=False, separators=(",", ":"))
+    assert takes(tight, '{"a":3}') and not takes(tight, '{"a": 3}')
+    two = {"type": "object", "properties": {"a": {"const": 1}, "b": {"const": 2}}, "required": ["a", "b"]}
+    assert takes(compiler.compile_json_schema(two, any_order=True), '{"b": 2, "a": 1}')
+    assert not takes(compiler.compile_json_schema(two), '{"b": 2, "a": 1}')
 
 
 @pytest.mark.parametrize(
