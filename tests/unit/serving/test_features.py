@@ -14,7 +14,7 @@ TESTS = Path(__file__).parents[2]
 PAGE = TESTS.parent / "docs" / "SERVING.md"
 
 FILES = {
-    "vLLM": "serving/vllm/test_offline.py serving/vllm/test_server.py serving/vllm/test_steering.py",
+    "[vLLM](VLLM.md)": "serving/vllm/test_offline.py serving/vllm/test_server.py serving/vllm/test_steering.py",
     "[SGLang](SGLANG.md)": "serving/test_sglang.py",
     "[transformers](CONTINUOUS_BATCHING.md)": "serving/test_transformers.py unit/hf/continuous/test_generate_batch.py",
     "[MLX-LM](MLX.md)": "serving/test_mlx.py",
