@@ -68,6 +68,8 @@ class Budgets:
         refused, repeating, apart = known
         row, need = self._automaton.near(own, limit)
         if row is not None and repeating is None:
+            # To judge tokens is to make masks, and the next mask is written to the same row.
+            row = row.copy()
             judged = self._judge(state, own, text)
             if judged is None:
                 row = self._less_far(state, own, text, tokenset.without(row, refused), limit)

@@ -56,7 +56,7 @@ def xml_arguments(
     around them, for formats that only a checker knows, and for counts of undeclared names.
 
     >>> xml_arguments({"type": "object", "properties": {"city": {"type": "string"}}}, ArgumentStyle.QWEN)
-    <Grammar 'arguments': 5 rules, lexing none>
+    <Grammar 'arguments': 4 rules, lexing none>
     """
     style = ArgumentStyle(style)
     objects = Objects.CLOSED if strict is None else Objects.STRICT if strict else Objects.OPEN

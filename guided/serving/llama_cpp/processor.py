@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from guided import tokenset
 from guided.constraint.protocol import Constrains
 from guided.errors import UnsupportedError
 from guided.serving.continuation import Continuation
@@ -51,7 +52,7 @@ class LlamaCppProcessor:
                 self.error = error
         if row is None:
             row = self._text.end_mask(width)
-        allowed = np.unpackbits(row.view(np.uint8), bitorder="little")[:width].view(np.bool_)
+        allowed = tokenset.flags(row, width)
         return np.where(allowed, scores, np.float32(-np.inf))
 
     def check(self) -> None:

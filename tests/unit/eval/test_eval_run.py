@@ -22,6 +22,7 @@ from guided.eval.run import records_of, run_here, tasks_for, tasks_left
 from guided.eval.settings import Settings
 from guided.eval.time_limit import OutOfTimeError, time_limit
 from guided.eval.validation import NoVerdictError, validator_for, why_invalid
+from guided.kernels.jit import JUST_IN_TIME
 
 PEERS = [name for name, package in PACKAGES.items() if importlib.util.find_spec(package)]
 SETTINGS = Settings(device="cpu", offline=True, max_new_tokens=80)
@@ -344,6 +345,7 @@ def test_a_time_limit_interrupts_python():
         pass
 
 
+@pytest.mark.skipif(not JUST_IN_TIME, reason="kernels are in the library, so none is compiled")
 def test_a_time_limit_does_not_count_the_compiling_of_kernels():
     """On a machine that has no kernels yet, the first texts would be out of time, and the kernels half made."""
     import numba
