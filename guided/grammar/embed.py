@@ -16,19 +16,12 @@ from guided.errors import GrammarError, UnsupportedError
 from guided.grammar.ir import (
     Body,
     Choice,
-    DeferredMembers,
     Grammar,
     Lexing,
-    ListedTerminal,
-    Member,
-    Members,
-    RangedTerminal,
     Reference,
-    Repetition,
     Rule,
-    Sequence,
-    Terminal,
 )
+from guided.grammar.rewriting import Rewriting
 from guided.grammar.rules import every_rule
 
 __all__ = ["Assembly", "embedded_rules"]
@@ -59,45 +52,15 @@ def embedded_rules(grammar: Grammar, first: int, *, where: str | None = None) ->
     return tuple(replace(rule, body=shift.body(rule.body)) for rule in rules)
 
 
-class _Shift:
-    """Bodies with every reference moved; what several rules share stays shared."""
+class _Shift(Rewriting):
+    """Bodies with every reference moved."""
 
     def __init__(self, by: int) -> None:
+        super().__init__()
         self.by = by
-        self._done: dict[int, tuple[Body, Body]] = {}
 
-    def body(self, body: Body) -> Body:
-        found = self._done.get(id(body))
-        if found is None:
-            # The old body is kept too: its id must not be given to another meanwhile.
-            found = self._done[id(body)] = (body, self._moved(body))
-        return found[1]
-
-    def _moved(self, body: Body) -> Body:
-        match body:
-            case Terminal() | ListedTerminal() | RangedTerminal():
-                return body
-            case Reference():
-                return replace(body, rule=body.rule + self.by)
-            case Sequence():
-                return replace(body, parts=tuple(map(self.body, body.parts)))
-            case Choice():
-                return replace(body, options=tuple(map(self.body, body.options)))
-            case Repetition():
-                separator = None if body.separator is None else self.body(body.separator)
-                return replace(body, body=self.body(body.body), separator=separator)
-            case DeferredMembers():
-                return self._moved(body.written())
-            case Members():
-                return replace(
-                    body,
-                    declared=tuple(map(self._member, body.declared)),
-                    extras=tuple(map(self._member, body.extras)),
-                    separator=self.body(body.separator),
-                )
-
-    def _member(self, member: Member) -> Member:
-        return replace(member, value=self.body(member.value))
+    def reference(self, reference: Reference) -> Reference:
+        return replace(reference, rule=reference.rule + self.by)
 
 
 class Assembly:

@@ -15,21 +15,17 @@ from guided.grammar.ir import (
     AnyTerminal,
     Body,
     Choice,
-    DeferredMembers,
     Grammar,
     ListedTerminal,
     Mark,
     Member,
     Members,
-    RangedTerminal,
-    Reference,
-    Repetition,
     Rule,
     Terminal,
 )
-from guided.grammar.ir import Sequence as Parts
 from guided.grammar.regular.derivative import edges, inhabited
 from guided.grammar.regular.expr import Expr, concat, intersection, literal
+from guided.grammar.rewriting import Rewriting
 from guided.grammar.rules import every_rule
 from guided.grammar.tags.free_text import innermost, text_without
 
@@ -56,13 +52,13 @@ def excluding(grammar: Grammar, words: Sequence[str]) -> Grammar:
     )
 
 
-class Excluded:
-    """Rules with the words left out; what several rules share stays shared."""
+class Excluded(Rewriting):
+    """Rules with the words left out."""
 
     def __init__(self, words: Sequence[str]) -> None:
+        super().__init__()
         self._inside = concat(_QUOTE, text_without(innermost(words)), _QUOTE)
         self._terminals: dict[Expr, Terminal | None] = {}
-        self._done: dict[int, tuple[Body, Body]] = {}
 
     def rule(self, rule: Rule) -> Rule:
         """The rule without the words."""
@@ -74,49 +70,28 @@ class Excluded:
             )
         return replace(rule, body=self.body(rule.body))
 
-    def body(self, body: Body) -> Body:
-        """The body without the words."""
-        found = self._done.get(id(body))
-        if found is None:
-            # The old body is kept too: its id must not be given to another meanwhile.
-            found = self._done[id(body)] = (body, self._made(body))
-        return found[1]
+    def terminal(self, terminal: Terminal | ListedTerminal) -> Body:
+        """The terminal without the words."""
+        found = self._left_of(terminal)
+        return _NOTHING if found is None else found
 
-    def _made(self, body: Body) -> Body:
-        match body:
-            case Reference() | RangedTerminal():
-                return body
-            case Terminal() | ListedTerminal():
-                found = self._terminal(body)
-                return _NOTHING if found is None else found
-            case Parts():
-                return replace(body, parts=tuple(map(self.body, body.parts)))
-            case Choice():
-                return replace(body, options=tuple(map(self.body, body.options)))
-            case Repetition():
-                separator = None if body.separator is None else self.body(body.separator)
-                return replace(body, body=self.body(body.body), separator=separator)
-            case DeferredMembers():
-                return self._members(body.written())
-            case Members():
-                return self._members(body)
-
-    def _members(self, body: Members) -> Body:
-        declared = [(member, self._member(member)) for member in body.declared]
+    def members(self, members: Members) -> Body:
+        """The members whose names can be written without the words; none where a required one cannot."""
+        declared = [(member, self._kept(member)) for member in members.declared]
         if any(found is None and member.required for member, found in declared):
             return _NOTHING
         return replace(
-            body,
+            members,
             declared=tuple(found for _, found in declared if found is not None),
-            extras=tuple(found for found in map(self._member, body.extras) if found is not None),
-            separator=self.body(body.separator),
+            extras=tuple(found for found in map(self._kept, members.extras) if found is not None),
+            separator=self.body(members.separator),
         )
 
-    def _member(self, member: Member) -> Member | None:
-        key = self._terminal(member.key)
+    def _kept(self, member: Member) -> Member | None:
+        key = self._left_of(member.key)
         return None if key is None else replace(member, key=key, value=self.body(member.value))
 
-    def _terminal(self, terminal: AnyTerminal) -> Terminal | None:
+    def _left_of(self, terminal: AnyTerminal) -> Terminal | None:
         """The terminal, of strings those without the words; None where there are none."""
         language = terminal.language()
         if language not in self._terminals:
