@@ -1,16 +1,16 @@
-"""`Goal`: what a text must be, and how it is read; `Text`: one that an engine generated."""
+"""`Goal`: what a text must be, and how it is read off the tokens that an engine generated."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
 from guided.constraint.compile import compile as compile_grammar
 from guided.constraint.protocol import Constrains
-from guided.errors import TextError, VocabularyError
+from guided.errors import VocabularyError
 from guided.grammar.given import grammar_of, reader_of
+from guided.reading.text import Text
 from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["Goal", "Text"]
@@ -52,26 +52,3 @@ class Goal:
         finished = state != 0 and self.constraint.is_accepting(state)
         # A text that was cut may end within a character.
         return Text(data.decode("utf-8", errors="replace"), tuple(tokens), finished, self.read)
-
-
-@dataclass(frozen=True)
-class Text:
-    """One generated text."""
-
-    text: str
-    token_ids: tuple[int, ...]
-    """Its tokens, without the end-of-text id."""
-    finished: bool
-    """True when this is a whole text of the grammar; False if something else cut it."""
-    read: Callable[[str], Any] = field(default=str, repr=False, compare=False)
-    """From a whole text to `value`."""
-
-    @cached_property
-    def value(self) -> Any:
-        """What the text says: an object of the type that was the grammar, the data of a JSON Schema, else the text.
-
-        Raises what the type's validation raises, and `TextError` for a text that was cut.
-        """
-        if not self.finished:
-            raise TextError("the text was cut before it was whole", remedy="Look at `text`, or raise the budget.")
-        return self.read(self.text)
