@@ -30,7 +30,21 @@ OPTIONAL = {
 
 HEAVY = {"torch", "transformers", "numba", "lark", "jsonschema", "pydantic", "typer", "rich"}
 
-TORCH = {"testing", "lm", "steer", "monitor", "infer", "draft", "search", "hf", "serving", "eval", "cli", "nano"}
+TORCH = {
+    "testing",
+    "lm",
+    "steer",
+    "monitor",
+    "infer",
+    "draft",
+    "search",
+    "diffusion",
+    "hf",
+    "serving",
+    "eval",
+    "cli",
+    "nano",
+}
 """The parts whose modules may load torch when they are loaded, which is a user's choice; no other ever uses it."""
 
 PUBLIC = [

@@ -43,12 +43,14 @@ LAYERS: dict[str, set[str]] = {
     "infer": {*CONSTRAINTS, "lm", "steer", "monitor"},
     "draft": {*CONSTRAINTS, "lm", "steer", "monitor", "infer"},
     "search": {*CONSTRAINTS, "lm", "steer", "monitor", "infer"},
+    "diffusion": {*CONSTRAINTS, "lm", "steer", "monitor", "infer"},
     "testing": {*CONSTRAINTS, "lm", "steer", "monitor", "infer", "draft", "search"},
-    "hf": {*CONSTRAINTS, "nano", "lm", "steer", "monitor", "infer", "draft", "search"},
-    "serving": {*CONSTRAINTS, "nano", "lm", "steer", "monitor", "infer", "draft", "search", "hf"},
-    "eval": {*CONSTRAINTS, "nano", "lm", "steer", "monitor", "infer", "draft", "search", "hf", "serving"},
+    "hf": {*CONSTRAINTS, "nano", "lm", "steer", "monitor", "infer", "draft", "search", "diffusion"},
+    "serving": {*CONSTRAINTS, "nano", "lm", "steer", "monitor", "infer", "draft", "search", "diffusion", "hf"},
+    "eval": {*CONSTRAINTS, "nano", "lm", "steer", "monitor", "infer", "draft", "search", "diffusion", "hf", "serving"},
     "cli": {
-        *CONSTRAINTS, "nano", "lm", "steer", "monitor", "infer", "draft", "search", "hf", "eval", "testing", "serving",
+        *CONSTRAINTS, "nano", "lm", "steer", "monitor", "infer", "draft", "search", "diffusion", "hf", "eval", "testing",
+        "serving",
     },
 }  # fmt: skip
 """What the modules of each part may import, besides their own part; the package's root gives public names to all."""
