@@ -48,9 +48,10 @@ LAYERS: dict[str, set[str]] = {
     "hf": {*CONSTRAINTS, "nano", "lm", "steer", "monitor", "infer", "draft", "search", "diffusion"},
     "serving": {*CONSTRAINTS, "nano", "lm", "steer", "monitor", "infer", "draft", "search", "diffusion", "hf"},
     "eval": {*CONSTRAINTS, "nano", "lm", "steer", "monitor", "infer", "draft", "search", "diffusion", "hf", "serving"},
+    "server": {*CONSTRAINTS, "nano", "lm", "steer", "monitor", "infer", "draft", "search", "diffusion", "hf", "serving"},
     "cli": {
         *CONSTRAINTS, "nano", "lm", "steer", "monitor", "infer", "draft", "search", "diffusion", "hf", "eval", "testing",
-        "serving",
+        "serving", "server",
     },
 }  # fmt: skip
 """What the modules of each part may import, besides their own part; the package's root gives public names to all."""
