@@ -43,6 +43,8 @@ class TypedDialect:
     """The literals of `typed.types.LITERALS` that it has, any text last; ``'picture`` is a format of TO_CHAR."""
     typed_texts: tuple[tuple[str, str, str], ...]
     """Words before a string, its spelling (`typed.types.LITERALS`), and the type that both have."""
+    span_units: tuple[str, ...]
+    """Units behind INTERVAL and a whole number."""
     fields: tuple[tuple[str, str, str], ...]
     """What EXTRACT takes of a type, by one of each kind; the type that it gives."""
     whole: str

@@ -246,10 +246,16 @@ def _operand(dialect: TypedDialect, catalog: names.Catalog, body: Rule, query: R
         seq(Action(do.at_operand), words(word), Literal(LiteralForm.STRING, TypedText(spelling, name), hears=True))
         for word, spelling, name in dialect.typed_texts
     ]
+    spans = [
+        seq(Action(do.at_operand), words("INTERVAL"), Literal(form, Size(0, 9999)),
+            choice(*map(words, dialect.span_units)), Action(do.untraced),
+            Action(do.operand("interval", ("interval", 1))))
+        for form in (LiteralForm.NUMBER, LiteralForm.STRING) if dialect.span_units
+    ]  # fmt: skip
     numbers, strings = numbers_of(dialect), strings_of(dialect)
     options = (
         numbers[0], constants[1], strings[-1], constants[0], bare[1], qualified, *bare[2:], bare[0],
-        *numbers[1:], *strings[:-1], constants[2], *moments, *typed,
+        *numbers[1:], *strings[:-1], constants[2], *moments, *typed, *spans,
         seq(Action(do.open_operand), choice(call(dialect, body), *_bracketed(dialect, body, query))),
     )  # fmt: skip
 

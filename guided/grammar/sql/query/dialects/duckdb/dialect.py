@@ -55,6 +55,9 @@ DUCKDB = TypedDialect(
         ("DATE", "'date", "date"), ("TIMESTAMP", "'timestamp", "timestamp"), ("TIMESTAMP", "'date", "timestamp"),
         ("INTERVAL", "'interval", "interval"), ("TIMESTAMPTZ", "'timestamp", "timestamptz"), ("TIME", "'time", "time"),
     ),
+    span_units=tuple(
+        unit + more for unit in ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND") for more in ("", "S")
+    ),
     fields=(
         *((kind, fields, "int8") for kind, fields in _FIELDS.items()), *((kind, "epoch", "float8") for kind in _FIELDS),
     ),

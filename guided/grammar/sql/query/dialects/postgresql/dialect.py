@@ -50,6 +50,7 @@ POSTGRESQL = TypedDialect(
         "'whole", "'integer", "'decimal", "'date", "'timestamp", "'time", "'interval", "'bool", "'json", "'array",
         "'picture", "'text",
     ),
+    span_units=(),
     fields=(
         ("date", "year quarter month week day dow doy isodow isoyear decade century epoch", "numeric"),
         ("timestamp", "year quarter month week day dow doy isodow isoyear decade century epoch hour minute second",

@@ -38,6 +38,7 @@ select Name , COUNTRY  from "SINGER" where AGE > 20 order by age desc nulls last
 SELECT T1.name, count(*) FROM singer AS T1 JOIN singer_in_concert AS T2 ON T1.singer_id = T2.singer_id GROUP BY T1.name
 SELECT name FROM singer WHERE singer_id NOT IN (SELECT singer_id FROM singer_in_concert)
 SELECT name FROM singer WHERE born >= '1990-01-01' AND born < CURRENT_DATE - INTERVAL '18 years'
+SELECT born + INTERVAL 3 DAY, held - INTERVAL '2' MONTHS FROM singer, concert
 SELECT DATE_TRUNC('month', held) AS month, SUM(price * seats) AS total FROM concert GROUP BY month ORDER BY total DESC
 SELECT STRFTIME(held, '%Y-%m') AS month, COUNT(*) FROM concert GROUP BY 1 ORDER BY 1 LIMIT 10 OFFSET 5
 SELECT EXTRACT(YEAR FROM born) AS year, avg(age)::decimal(10, 2) FROM singer GROUP BY year HAVING count(*) > 1
