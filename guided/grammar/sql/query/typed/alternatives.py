@@ -132,7 +132,7 @@ def begin_any(query: Query) -> Query | None:
 def compared_with(query: Query) -> int:
     """The types of what the comparison whose right operand comes may be compared with, one by one."""
     top = query.top
-    if top.type or not top.waits or top.waits[-1].operator not in ("compare", "equal"):
+    if top.type or not top.waits or top.waits[-1].operator not in ("compare", "equal", "quantified"):
         return 0
     wait = top.waits[-1]
     return wait.goal & frames.rights(query.system, "compare", wait.left, CONDITION)
@@ -147,4 +147,6 @@ def end_any(query: Query) -> Query | None:
 def compared(query: Query) -> Query:
     """The comparison is whole."""
     top = query.top
-    return query.with_top(frames.as_condition(top._replace(waits=top.waits[:-1]), "compare"))
+    *rest, wait = top.waits
+    found = frames.as_condition(top._replace(waits=tuple(rest)), wait.operator)
+    return query.with_top(found._replace(tightest=frames.QUANTIFIED) if wait.operator == "quantified" else found)

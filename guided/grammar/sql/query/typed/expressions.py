@@ -195,10 +195,14 @@ def _row(dialect: TypedDialect, one: Node, body: Node, query: Node) -> Node:
     apart = EQUALITIES if "equal" in dialect.system.operators else ()
     compare = choice(*(seq(Sign(text), Action(do.heard(text))) for text in COMPARISONS if text not in apart))
     equal = choice(*(seq(Sign(text), Action(do.heard(text))) for text in apart))
+    comparison = choice(equal, compare)
     array = seq(Action(alternatives.begin_any), body, Action(alternatives.end_any))
     several = seq(choice(words("ANY"), words("ALL"), words("SOME")), _OPEN,
                   choice(array, seq(Action(queries.enter_any), query, Action(queries.leave_any))), _CLOSE)  # fmt: skip
     patterns = choice(*(_heard(word) for word in dialect.patterns))
+    # Where a comparison with ANY or ALL binds in its own way it is an operator of its own.
+    quantified = "quantified" in dialect.system.levels
+    right = one if quantified else choice(one, several)
     matches = choice(
         *(seq(words(text) if text[0].isalpha() else Sign(text), Action(do.heard(text))) for text in dialect.matches)
     )
@@ -206,8 +210,9 @@ def _row(dialect: TypedDialect, one: Node, body: Node, query: Node) -> Node:
         "and": seq(Action(do.second_bound), words("AND"), one),
         **{text: seq(Action(do.operator(text)), Sign(text), one) for text in dialect.signs},
         "at": seq(Action(do.operator("at")), words("AT TIME ZONE"), one),
-        "compare": seq(Action(do.operator("compare")), compare, choice(one, several)),
-        **({"equal": seq(Action(do.operator("equal")), equal, choice(one, several))} if apart else {}),
+        "compare": seq(Action(do.operator("compare")), compare, right),
+        **({"equal": seq(Action(do.operator("equal")), equal, right)} if apart else {}),
+        **({"quantified": seq(Action(do.operator("quantified")), comparison, several)} if quantified else {}),
         "conjunction": seq(Action(do.conjunction), words("AND"), one),
         "disjunction": seq(Action(do.operator("or")), words("OR"), one),
         "like": seq(Action(do.operator("like")), not_, patterns, one),

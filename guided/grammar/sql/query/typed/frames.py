@@ -25,6 +25,7 @@ from guided.grammar.sql.query.typed.types import (
 
 __all__ = [
     "CONDITION",
+    "QUANTIFIED",
     "UNKNOWN",
     "Alternatives",
     "Calling",
@@ -55,6 +56,8 @@ CONDITION = only("bool")
 UNKNOWN = "?"
 """The type of a column alone in SELECT, which only FROM will tell."""
 _TIGHTEST = LEVELS["sign"]
+QUANTIFIED = LEVELS["in"]
+"""How tightly an operator may bind behind ``quantified``: one as tight would belong to it, ANY ((array) || 'x')."""
 
 
 class Wait(NamedTuple):
@@ -212,11 +215,11 @@ def operated(operand: Operand, operator: str) -> Operand | None:
         operator == "at" and (left.narrow or any(wait.operator == "between" and wait.left for wait in left.waits))
     ):
         return None
-    wanted = hopes(left, level)
+    wanted = hopes(left, QUANTIFIED if operator == "quantified" else level)
     match operator:
         case "or" | "and":
             goal = CONDITION if wanted & BIT["bool"] and CONDITION & BIT[left.type] else 0
-        case "is" | "compare":
+        case "is" | "compare" | "quantified":
             goal = rights(left.system, "compare", left.type, wanted) if wanted & BIT["bool"] else 0
         case "equal":
             goal = rights(left.system, "equal", left.type, wanted) if wanted & BIT["bool"] else 0
@@ -274,7 +277,7 @@ def before_test(operand: Operand, operator: str, types: int) -> Operand | None:
 
 def as_condition(operand: Operand, operator: str) -> Operand:
     """The expression behind such a test."""
-    tightest = LEVELS[operator] if operand.system.layered else _TIGHTEST
+    tightest = operand.system.levels[operator] if operand.system.layered else _TIGHTEST
     return operand._replace(type="bool", tight=False, label=("", 0), bound=False, tightest=tightest)
 
 

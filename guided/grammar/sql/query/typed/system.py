@@ -39,7 +39,8 @@ class TypeSystem:
     operators: FunctionRows
     """Binary ones; all comparisons are one, ``compare``, or equality apart, ``equal``, where it takes more."""
     levels: Mapping[str, int]
-    """How tightly operators bind, loosest first."""
+    """How tightly operators bind, loosest first; ``quantified``, a comparison with ANY or ALL, only where that binds in
+    its own way."""
     prefixes: Mapping[str, frozenset[str]]
     """Signs by what they may stand before."""
     scalars: FunctionRows
