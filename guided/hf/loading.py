@@ -14,17 +14,30 @@ import torch
 import transformers
 from huggingface_hub import HfApi
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoModelForMultimodalLM,
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+)
 
 from guided.errors import GuidedError
 from guided.nano.experts import Expert
 from guided.vocab import Vocabulary, vocabulary_of
 
-__all__ = ["PACKAGED", "LoadedModel", "Stage", "decoder_start_ids", "end_ids", "load"]
+__all__ = ["PACKAGED", "PACKAGED_DENOISER", "LoadedModel", "Stage", "decoder_start_ids", "end_ids", "load"]
 
 PACKAGED = "nano"
 """The name of the model inside this package; a folder of that name is ``./nano``, as with names of experts."""
 
+PACKAGED_DENOISER = "nano-diffusion"
+"""The name of the denoiser inside this package."""
+
+DENOISERS_OF_REMOTE_CODE = ("llada", "Dream", "dream")
+"""Types of masked denoisers whose code comes with them, under transformers' ``AutoModel``."""
 
 HUB_SECONDS = 10.0
 """How long to wait for the hub's answer before only the local cache is tried.  Without asking first, transformers
@@ -61,7 +74,7 @@ def end_ids(model: Any, tokenizer: Any) -> list[int] | None:
     configuration's default (2) is often not its tokenizer's.
     """
     own = [] if tokenizer.eos_token_id is None else [int(tokenizer.eos_token_id)]
-    declared = getattr(model.generation_config, "eos_token_id", None)
+    declared = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
     declared = [] if declared is None else [declared] if isinstance(declared, int) else list(declared)
     special = {*tokenizer.all_special_ids, *getattr(tokenizer, "added_tokens_decoder", {})}
     ends = sorted({*own, *(int(token) for token in declared if token in special)})
@@ -98,10 +111,11 @@ def load(
     local_files_only: bool = False,
     on_stage: Callable[[Stage], None] | None = None,
 ) -> LoadedModel:
-    """Load a causal or encoder-decoder language model: a packaged one, a folder, or a name on the hub.
+    """Load a language model: a packaged one, a folder, or a name on the hub.
 
-    Packaged are ``"nano"`` and the experts beside it, ``"nano-amateur"``, ``"reviews"``, ``"reviews-amateur"``,
-    ``"reviews-positive"``, ...: see `guided.nano.experts`.
+    It is causal, has an encoder and a decoder, or is a denoiser: a ``*ForMaskedLM``, DiffusionGemma, LLaDA, Dream.
+    Packaged are ``"nano"``, the denoiser ``"nano-diffusion"``, and the experts beside it, ``"nano-amateur"``,
+    ``"reviews"``, ``"reviews-amateur"``, ``"reviews-positive"``, ...: see `guided.nano.experts`.
     ``device`` is the first accelerator, else the CPU, unless given; ``dtype`` is the checkpoint's own, on the CPU
     float32.  ``on_stage`` is called before each stage, and what transformers prints is off while it is set.  Raises
     `GuidedError` where there is no such model, no tokenizer, or no language model behind the name.
@@ -155,12 +169,13 @@ def _best_device() -> str:
 
 def _source(name_or_path: str | Path) -> tuple[str, bool]:
     """What `from_pretrained` takes, and whether it is a folder."""
-    if name_or_path == PACKAGED:
-        from guided.nano import MODEL_PATH
+    if name_or_path in (PACKAGED, PACKAGED_DENOISER):
+        from guided.nano import DIFFUSION_PATH, MODEL_PATH
 
-        if not (MODEL_PATH / "config.json").is_file():
+        path = MODEL_PATH if name_or_path == PACKAGED else DIFFUSION_PATH
+        if not (path / "config.json").is_file():
             raise GuidedError("the packaged model is missing from this installation", remedy="Install guided again.")
-        return str(MODEL_PATH), True
+        return str(path), True
     expert = next((one for one in Expert if one.name_to_load == name_or_path), None)
     if expert is not None:
         return str(expert.path), True
@@ -201,15 +216,25 @@ def _hub_answers(name: str, revision: str | None) -> bool:
 def _auto_class(config: Any, name: str | Path) -> Any:
     architectures = config.architectures or []
     masked = bool(architectures) and all(item.endswith("ForMaskedLM") for item in architectures)
+    if masked and (type(config) in AutoModelForMaskedLM._model_mapping or _is_remote(config, AutoModelForMaskedLM)):
+        return AutoModelForMaskedLM
+    if type(config) in AutoModelForMultimodalLM._model_mapping and config.model_type == "diffusion_gemma":
+        return AutoModelForMultimodalLM
+    if config.model_type in DENOISERS_OF_REMOTE_CODE and _is_remote(config, AutoModel):
+        return AutoModel
     for auto in (AutoModelForSeq2SeqLM, AutoModelForCausalLM):
         wanted = config.is_encoder_decoder is (auto is AutoModelForSeq2SeqLM)
-        remote = auto.__name__ in getattr(config, "auto_map", {})
-        if wanted and not masked and (remote or type(config) in auto._model_mapping):
+        if wanted and not masked and (_is_remote(config, auto) or type(config) in auto._model_mapping):
             return auto
     raise GuidedError(
         f"{str(name)!r} is no causal or encoder-decoder language model (its type is {config.model_type!r})",
         remedy="Pass a model that generates text.",
     )
+
+
+def _is_remote(config: Any, auto: Any) -> bool:
+    """Whether the model's own code has a class for this one of transformers."""
+    return auto.__name__ in getattr(config, "auto_map", {})
 
 
 def _no_tokenizer(name: str | Path) -> GuidedError:

@@ -10,10 +10,23 @@ from pathlib import Path
 
 from guided.nano.prompts import Column, ForeignKey, Table, extraction_prompt, sql_prompt
 
-__all__ = ["DRAFTS_PATH", "MODEL_PATH", "Column", "ForeignKey", "Table", "extraction_prompt", "sql_prompt"]
+__all__ = [
+    "DIFFUSION_PATH",
+    "DRAFTS_PATH",
+    "MODEL_PATH",
+    "Column",
+    "ForeignKey",
+    "Table",
+    "extraction_prompt",
+    "sql_prompt",
+]
 
 MODEL_PATH = Path(__file__).parent / "weights"
 """The folder of the packaged model: ``AutoModelForCausalLM.from_pretrained(MODEL_PATH)``."""
+
+DIFFUSION_PATH = Path(__file__).parent / "diffusion"
+"""The folder of guided-nano-diffusion, the packaged model made a masked denoiser: ``guided.hf.load("nano-diffusion")``.
+How it was made: ``examples/train_denoiser``; what it can and cannot do: ``MODEL_CARD.md`` there."""
 
 DRAFTS_PATH = Path(__file__).parent / "drafts"
 """The folder of what drafts for the packaged model: heads (``medusa.safetensors``, ``hydra.safetensors``) and a small

@@ -6,10 +6,11 @@ import json
 
 import pytest
 import torch
-from transformers import BertConfig, BertForMaskedLM, ViTConfig, ViTModel
+from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, ViTConfig, ViTModel
 
-from guided.errors import GuidedError
+from guided.errors import GuidedError, UnsupportedError
 from guided.hf import Stage, load
+from guided.hf.denoisers import denoiser_for
 from tests.tolerances import SINGLE
 
 SMALL = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
@@ -85,15 +86,26 @@ def test_broken_weights(folder):
 
 
 def test_models_that_do_not_write(folder, tmp_path_factory, tokenizer, llama):
-    for model in (BertForMaskedLM(BertConfig(vocab_size=300, **SMALL)), ViTModel(ViTConfig(**SMALL))):
-        place = tmp_path_factory.mktemp("other")
-        model.save_pretrained(place)
-        tokenizer.save_pretrained(place)
-        refused("no causal or encoder-decoder language model", place)
+    place = tmp_path_factory.mktemp("other")
+    ViTModel(ViTConfig(**SMALL)).save_pretrained(place)
+    tokenizer.save_pretrained(place)
+    refused("no causal or encoder-decoder language model", place)
     place = tmp_path_factory.mktemp("headless")
     llama.model.save_pretrained(place)
     tokenizer.save_pretrained(place)
     refused("no weights for lm_head", place)
+
+
+def test_a_masked_model_is_loaded_and_needs_a_mask_token(tmp_path, tokenizer):
+    BertForMaskedLM(BertConfig(vocab_size=len(tokenizer) + 1, **SMALL)).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(UnsupportedError, match="no mask token"):
+        denoiser_for(load(tmp_path))
+    masking = AutoTokenizer.from_pretrained(tmp_path)
+    masking.add_special_tokens({"mask_token": "<mask>"})
+    masking.save_pretrained(tmp_path)
+    denoiser = denoiser_for(load(tmp_path))
+    assert denoiser.mask_id == len(tokenizer) and denoiser.eos_ids == {tokenizer.eos_token_id}
 
 
 def test_an_unknown_architecture(folder):
