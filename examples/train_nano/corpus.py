@@ -49,10 +49,13 @@ def record_task(case: RecordCase) -> Task:
     return Task("", ((extraction_prompt(case.schema, case.text), dumped(case.record)),))
 
 
-def tasks(seed: int, held_out: bool = False) -> Iterator[Task]:
-    """The stream of a seed; its first tasks are short ones, and after some thousands it has the full spread."""
+def tasks(seed: int, held_out: bool = False, start: int = 0) -> Iterator[Task]:
+    """The stream of a seed; its first tasks are short ones, and after some thousands it has the full spread.
+
+    With ``start`` it begins with the spread that it has after so many tasks.
+    """
     rng = random.Random(seed)
-    count = 0
+    count = start
     while True:
         ease = min(1.0, 0.3 + count / 20_000) if not held_out else 1.0
         lexicon = HELD_OUT if held_out else Lexicon(False, NOVELTY if count >= FAMILIAR_WORDS_UNTIL else 0.0)
