@@ -444,7 +444,7 @@ class _Writing:
             before, node = work.pop()
             closed = None
             if before.reading is Reading.NUMBER:
-                closed = AFTER_NUMBER
+                closed = _AFTER_EXPONENT if before.text[-1:] in _EXPONENTS else AFTER_NUMBER
             elif before.reading is Reading.STRING_END:
                 closed = frozenset([_QUOTE])
             if closed is not None and before is not at:
@@ -467,6 +467,11 @@ class _Writing:
             after = self.language.resolved(At(place, Reading.NAME_END, opening + _UNHEARD.encode()))
             if after is not None:
                 self._place_unheard(others, after)
+
+
+_EXPONENTS = (b"e", b"E")
+_AFTER_EXPONENT = AFTER_NUMBER | frozenset(b"+-")
+"""What goes on with a number whose exponent must come."""
 
 
 def _is_plain(text: bytes) -> bool:
