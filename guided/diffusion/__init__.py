@@ -1,9 +1,51 @@
 """Diffusion language models: denoisers that fill many positions at once, in any order.
 
-Reading order: `denoiser` (the interface), `table` (an exact one for tests).
+Reading order: `denoiser` (the interface), `table` (an exact one for tests); `law` (what a step makes of scores),
+`policies` (how much it commits), `loop` (all decoders).
 """
 
 from guided.diffusion.denoiser import Canvas, Denoiser, Noise, blank
+from guided.diffusion.law import Free, Law, Proposal, Standing
+from guided.diffusion.loop import Denoised, Denoising, Frame, Job, denoise
+from guided.diffusion.policies import (
+    AdaptiveBlocks,
+    Blocks,
+    Coherence,
+    EntropyBound,
+    Exploration,
+    FixedBlocks,
+    LocalDeterminism,
+    LowConfidence,
+    Policy,
+    Threshold,
+    View,
+)
 from guided.diffusion.table import TableDenoiser
 
-__all__ = ["Canvas", "Denoiser", "Noise", "TableDenoiser", "blank"]
+__all__ = [
+    "AdaptiveBlocks",
+    "Blocks",
+    "Canvas",
+    "Coherence",
+    "Denoised",
+    "Denoiser",
+    "Denoising",
+    "EntropyBound",
+    "Exploration",
+    "FixedBlocks",
+    "Frame",
+    "Free",
+    "Job",
+    "Law",
+    "LocalDeterminism",
+    "LowConfidence",
+    "Noise",
+    "Policy",
+    "Proposal",
+    "Standing",
+    "TableDenoiser",
+    "Threshold",
+    "View",
+    "blank",
+    "denoise",
+]

@@ -1,0 +1,119 @@
+"""What a step makes of a denoiser's scores: the law of each position, and one token proposed for each.
+
+`Free` takes positions for themselves.  Whatever has `Law`'s one method may stand there: `guided.diffusion.constrained`
+has the one of a constraint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.diffusion.denoiser import Canvas
+from guided.errors import GuidedError
+
+__all__ = ["Free", "Law", "Proposal", "Standing", "check_temperature", "log_softmax", "pinned", "tempered", "without"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """The law of each position, ``[L, width]``, and a token for each, ``[L]``; at known positions the known one."""
+
+    probabilities: Array
+    tokens: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """A canvas within its text."""
+
+    canvas: Canvas
+    written: tuple[int, ...] = ()
+    """The text's tokens before the canvas, which the model reads as the end of its prompt."""
+    room: int = 0
+    """Positions of the text after the canvas."""
+
+
+class Law(Protocol):
+    """From scores to what may be committed."""
+
+    def proposal(self, at: Standing, scores: NDArray[np.float32], chance: np.random.Generator) -> Proposal:
+        """The law of each position given the canvas and the model's scores ``[L, width]``."""
+
+
+@dataclass(frozen=True)
+class Free:
+    """Each position by itself: its likeliest token, or with a ``temperature`` above 0 one that is drawn.
+
+    Ids ``never`` are not proposed.  The law is the model's own; the temperature changes what is drawn from it.
+    """
+
+    temperature: float = 0.0
+    never: frozenset[int] = frozenset()
+
+    def __post_init__(self) -> None:
+        check_temperature(self.temperature)
+
+    def proposal(self, at: Standing, scores: NDArray[np.float32], chance: np.random.Generator) -> Proposal:
+        """The model's law, and a token of each position's own."""
+        logp = log_softmax(without(scores, self.never))
+        if self.temperature > 0:
+            tokens = (logp / self.temperature + chance.gumbel(size=logp.shape)).argmax(1)
+        else:
+            tokens = logp.argmax(1)
+        return pinned(at.canvas, np.exp(logp), tokens)
+
+
+def pinned(canvas: Canvas, probabilities: Array, tokens: NDArray[np.int64]) -> Proposal:
+    """A proposal that has known positions as they are."""
+    places = np.flatnonzero(canvas.known)
+    probabilities[places] = 0.0
+    probabilities[places, canvas.tokens[places]] = 1.0
+    return Proposal(probabilities, np.where(canvas.known, canvas.tokens, tokens))
+
+
+def without(scores: NDArray[np.float32], never: Iterable[int]) -> NDArray[np.float32]:
+    """The scores in which some ids cannot be written."""
+    ids = list(never)
+    if not ids:
+        return scores
+    left = scores.copy()
+    left[:, ids] = -np.inf
+    return left
+
+
+def log_softmax(scores: NDArray[np.float32]) -> Array:
+    """Natural logarithms of probabilities in float64; raises `GuidedError` where a position has no token left."""
+    wide = scores.astype(np.float64)
+    best = wide.max(1, keepdims=True)
+    if not np.isfinite(best).all():
+        place = int(np.flatnonzero(~np.isfinite(best[:, 0]))[0])
+        raise GuidedError(
+            f"the model's scores of position {place} are {best[place, 0]}",
+            remedy="Check its weights and dtype: a score must be finite, or -inf for what is never written.",
+        )
+    shifted = wide - best
+    normalised: Array = shifted - np.log(np.exp(shifted).sum(1, keepdims=True))
+    return normalised
+
+
+def tempered(logp: Array, temperature: float) -> Array:
+    """The laws with a temperature above 0, normalised."""
+    if temperature in (0.0, 1.0):
+        return logp
+    scaled = logp / temperature
+    best = scaled.max(1, keepdims=True)
+    normalised: Array = scaled - best - np.log(np.exp(scaled - best).sum(1, keepdims=True))
+    return normalised
+
+
+def check_temperature(temperature: float) -> None:
+    """Raise `GuidedError` for a temperature that is none."""
+    if not (temperature >= 0 and np.isfinite(temperature)):
+        raise GuidedError(f"temperature is {temperature}", remedy="It must be 0 or more, and finite.")

@@ -1,0 +1,262 @@
+"""The one loop of all decoders: score, propose, commit, until the canvas is full.
+
+What a step proposes is a `Law`'s matter, how much of it is committed a `Policy`'s, and where blocks end that of
+`Blocks`; the loop holds the canvas.  Texts go in step, one forward pass for all of them; each is a generator that asks
+for scores.  A model of fixed blocks writes one canvas after the other, and finished ones join the prompt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.diffusion.denoiser import Canvas, Denoiser, Noise, blank, check_room
+from guided.diffusion.law import Free, Law, Standing
+from guided.diffusion.policies import Blocks, FixedBlocks, LowConfidence, Policy, View
+from guided.errors import GuidedError, UnsupportedError
+
+__all__ = ["Denoised", "Denoising", "Frame", "Job", "denoise"]
+
+Asking = Generator[list[Canvas], NDArray[np.float32], "Denoised"]
+
+
+@dataclass(frozen=True)
+class Denoising:
+    """How canvases are filled."""
+
+    policy: Policy = field(default_factory=LowConfidence)
+    """How much a step commits."""
+    blocks: Blocks = field(default_factory=FixedBlocks)
+    """Which positions come first."""
+    drafts: int = 0
+    """Steps guessed ahead of each pass, with its own scores, and verified together by the next: FreeDave ("Free Draft-
+    and-Verification", 2025).  The texts are those without; each pass scores up to so many canvases more."""
+    joined: bool = False
+    """Finished blocks join the prompt, as they do where the model knows no other way: a model that caches its prompt
+    reads them once, and then does not see what comes after them."""
+
+    def __post_init__(self) -> None:
+        if self.drafts < 0:
+            raise GuidedError(f"{self.drafts} drafts", remedy="Ask for 0 or more.")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One text to write."""
+
+    prompt: tuple[int, ...]
+    length: int
+    """Positions, the end-of-text token among them where there is one."""
+    law: Law = field(default_factory=Free)
+    fixed: Mapping[int, int] = field(default_factory=dict)
+    """Tokens that are given, by position."""
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """What one step did; ``proposed`` and ``confidence`` are those of its canvas, which begins at ``start``."""
+
+    start: int
+    committed: NDArray[np.bool_]
+    proposed: NDArray[np.int64]
+    confidence: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Denoised:
+    """A text that was written."""
+
+    tokens: tuple[int, ...]
+    """All positions, what follows the end of the text included."""
+    n_text: int
+    """How many of them are text: those before the first end-of-text token."""
+    frames: tuple[Frame, ...]
+    """The steps, in order."""
+    passes: int
+    """Forward passes that the text waited for; fewer than steps where drafts were right."""
+    scored: int
+    """Canvases scored."""
+
+    @property
+    def text(self) -> tuple[int, ...]:
+        """The tokens before the end."""
+        return self.tokens[: self.n_text]
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a canvas stands: its present block ends at ``end``, None before that is known."""
+
+    at: Standing
+    end: int | None = None
+    step: int = 0
+    before: tuple[View, ...] = ()
+
+    @property
+    def canvas(self) -> Canvas:
+        return self.at.canvas
+
+
+def denoise(
+    denoiser: Denoiser,
+    jobs: Sequence[Job],
+    how: Denoising | None = None,
+    chance: np.random.Generator | int | None = None,
+) -> list[Denoised]:
+    """Write the texts, in order.  Every step commits at least one position, so there are at most ``length`` a text.
+
+    Raises `GuidedError` for prompts and lengths that the model has no room for, before it computes anything, and
+    `UnsupportedError` for drafts with what is random, which they cannot foresee.
+    """
+    how = how or Denoising()
+    rng = np.random.default_rng(chance)
+    for job in jobs:
+        if job.length < 1:
+            raise GuidedError(f"a text of {job.length} tokens", remedy="Ask for at least one.")
+        outside = next((place for place in job.fixed if not 0 <= place < job.length), None)
+        if outside is not None:
+            raise GuidedError(
+                f"position {outside} is fixed, but the text has {job.length}", remedy="Count positions from 0."
+            )
+        check_room(denoiser, len(job.prompt), _rounded(denoiser, job.length))
+        if how.drafts and (denoiser.noise is Noise.UNIFORM or getattr(job.law, "temperature", 0.0) > 0):
+            raise UnsupportedError(
+                "drafts are verified by repeating a step, and a random one is not repeated",
+                remedy="Leave out drafts, or use a masked model and temperature 0.",
+            )
+    writers = [_written(denoiser, job, how, rng) for job in jobs]
+    results: list[Denoised | None] = [None] * len(jobs)
+    asked = {number: next(writer) for number, writer in enumerate(writers)}
+    while asked:
+        found = _scored(denoiser, asked)
+        wanted, asked = asked, {}
+        for number in wanted:
+            try:
+                asked[number] = writers[number].send(found[number])
+            except StopIteration as stop:
+                results[number] = stop.value
+    return [result for result in results if result is not None]
+
+
+def _scored(denoiser: Denoiser, asked: Mapping[int, list[Canvas]]) -> dict[int, NDArray[np.float32]]:
+    """The scores of the canvases that each text asks for, one pass for each length."""
+    found: dict[int, NDArray[np.float32]] = {}
+    for length in sorted({len(canvases[0]) for canvases in asked.values()}):
+        numbers = [number for number, canvases in asked.items() if len(canvases[0]) == length]
+        scores = denoiser.scores([canvas for number in numbers for canvas in asked[number]])
+        at = 0
+        for number in numbers:
+            found[number] = scores[at : at + len(asked[number])]
+            at += len(asked[number])
+    return found
+
+
+def _rounded(denoiser: Denoiser, length: int) -> int:
+    return length if denoiser.block is None else -(-length // denoiser.block) * denoiser.block
+
+
+def _written(denoiser: Denoiser, job: Job, how: Denoising, rng: np.random.Generator) -> Asking:
+    """One text: asks for the scores of canvases, and returns what it wrote."""
+    frames: list[Frame] = []
+    done: tuple[int, ...] = ()
+    passes = scored = 0
+    while len(done) < job.length and not denoiser.eos_ids.intersection(done):
+        place = _begun(denoiser, job, done, rng)
+        ahead = [place]
+        while not _is_over(denoiser, place.canvas):
+            found = yield [each.canvas for each in ahead]
+            passes, scored = passes + 1, scored + len(ahead)
+            for number, scores in enumerate(found):
+                place, frame = _stepped(denoiser, place, scores, job, how, rng)
+                frames.append(frame)
+                # A draft whose canvas is the real one was scored as that.
+                if number + 1 == len(ahead) or not _are_same(place.canvas, ahead[number + 1].canvas):
+                    break
+            ahead = [place, *_drafts(denoiser, place, scores, job, how, rng)]
+        done = (*place.at.written, *place.canvas.tokens.tolist())
+    ends = [i for i, token in enumerate(done) if token in denoiser.eos_ids]
+    n_text = ends[0] if ends else min(len(done), job.length)
+    tail = done[n_text] if ends else 0
+    tokens = (*done[:n_text], *[tail] * (job.length - n_text))
+    return Denoised(tokens, n_text, tuple(frames), passes, scored)
+
+
+def _begun(denoiser: Denoiser, job: Job, done: tuple[int, ...], rng: np.random.Generator) -> _Place:
+    """The next canvas of a text; positions beyond the text's length hold what the model writes after an end."""
+    left = job.length - len(done)
+    length = left if denoiser.block is None else denoiser.block
+    fixed = {place - len(done): token for place, token in job.fixed.items() if 0 <= place - len(done) < length}
+    tail = denoiser.pad_id if denoiser.pad_id is not None else min(denoiser.eos_ids, default=None)
+    if left < length and tail is not None:
+        fixed |= dict.fromkeys(range(left, length), tail)
+    canvas = blank(denoiser, (*job.prompt, *done), length, fixed, chance=rng)
+    return _Place(Standing(canvas, done, max(0, left - length)))
+
+
+def _is_over(denoiser: Denoiser, canvas: Canvas) -> bool:
+    """Whether nothing is left to decode: all is known, or an end of text and all before it."""
+    unknown = np.flatnonzero(~canvas.known)
+    if not len(unknown):
+        return True
+    return bool(np.isin(canvas.tokens[: unknown[0]], list(denoiser.eos_ids)).any())
+
+
+def _are_same(one: Canvas, other: Canvas) -> bool:
+    """Whether the model reads the same, and the same positions are known."""
+    return (
+        one.prompt == other.prompt
+        and np.array_equal(one.tokens, other.tokens)
+        and np.array_equal(one.known, other.known)
+    )
+
+
+def _drafts(
+    denoiser: Denoiser, place: _Place, scores: NDArray[np.float32], job: Job, how: Denoising, rng: np.random.Generator
+) -> list[_Place]:
+    """The next steps as they would be if the scores stayed what they were, up to where the prompt changes."""
+    drafts: list[_Place] = []
+    length = len(place.canvas)
+    while len(drafts) < how.drafts and not _is_over(denoiser, place.canvas):
+        # A block may have joined the prompt since.
+        place, _ = _stepped(denoiser, place, scores[len(scores) - length :], job, how, rng)
+        if len(place.canvas) < length or _is_over(denoiser, place.canvas):
+            break
+        drafts.append(place)
+    return drafts
+
+
+def _stepped(
+    denoiser: Denoiser, place: _Place, scores: NDArray[np.float32], job: Job, how: Denoising, rng: np.random.Generator
+) -> tuple[_Place, Frame]:
+    """The place after one step, and what the step did."""
+    canvas = place.canvas
+    proposal = job.law.proposal(place.at, scores, rng)
+    start = int(np.flatnonzero(~canvas.known)[0])
+    end = how.blocks.end(start, proposal.probabilities) if place.end is None else place.end
+    if not start < end <= len(canvas):
+        raise GuidedError(f"{type(how.blocks).__name__} ends a block from {start} at {end}", remedy="Mend its end().")
+    still = ~canvas.known & (np.arange(len(canvas)) < end)
+    view = View(proposal.probabilities, proposal.tokens, still, place.step, place.before)
+    chosen = how.policy.commits(view)
+    if not chosen.any() or (chosen & ~still).any():
+        raise GuidedError(
+            f"{type(how.policy).__name__} commits positions {np.flatnonzero(chosen).tolist()}",
+            remedy="A policy commits at least one open position, and no other.",
+        )
+    places = np.flatnonzero(chosen)
+    after = canvas.filled(places, proposal.tokens[places])
+    if denoiser.noise is Noise.UNIFORM and after.unknown:
+        after = after.cleared(np.flatnonzero(~after.known), rng.integers(0, denoiser.width, after.unknown))
+    frame = Frame(len(place.at.written), chosen, proposal.tokens, view.confidence)
+    at = replace(place.at, canvas=after)
+    if (still & ~chosen).any():
+        kept = (*place.before, replace(view, before=()))[-how.policy.memory :] if how.policy.memory else ()
+        return _Place(at, end, place.step + 1, kept), frame
+    if how.joined and denoiser.block is None and end < len(after):
+        ended = tuple(after.tokens[:end].tolist())
+        rest = Canvas(after.tokens[end:], after.known[end:], (*after.prompt, *ended))
+        at = Standing(rest, (*at.written, *ended), at.room)
+    return _Place(at), frame
