@@ -37,6 +37,7 @@ TORCH = {
     "monitor",
     "infer",
     "draft",
+    "server",
     "search",
     "diffusion",
     "hf",

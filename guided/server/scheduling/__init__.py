@@ -2,16 +2,16 @@
 
 * `jobs`: `Job`, what is asked for, and `events`: what comes back, token by token, through a `Stream`.
 * `limits`: `SchedulerLimits`; `refusals`: `Busy` and `Closing`, what a scheduler raises instead of taking a job.
-* To come: ``Scheduler(model: LoadedModel, limits)`` with ``submit(job) -> Stream``, ``await run(function, client=)``,
-  whose function gets a `guided.lm.LanguageModel` whose passes take turns with the batch and raise `Cancelled` once the
-  awaiting task is cancelled, ``counters``, ``await close(grace)``; and ``Compiler(vocabulary, limits)`` with
-  ``await compiled(request) -> Constrains`` for `guided.serving.Request` or anything hashable with such a ``grammar``.
+* `scheduler`: `Scheduler`, a thread that runs `lane`: the rows of a batch.  `growing` is one of them, `laws` draws
+  its tokens, `masking` fills its masks, `writer` writes its text.  `runs` is for what runs the model itself.
 """
 
+from guided.server.scheduling.counters import Counters
 from guided.server.scheduling.events import Alternative, Event, Failed, Finished, Reason, Token
 from guided.server.scheduling.jobs import Job
 from guided.server.scheduling.limits import SchedulerLimits
 from guided.server.scheduling.refusals import Busy, Cancelled, Closing
+from guided.server.scheduling.scheduler import Scheduler
 from guided.server.scheduling.stream import Stream
 
 __all__ = [
@@ -19,11 +19,13 @@ __all__ = [
     "Busy",
     "Cancelled",
     "Closing",
+    "Counters",
     "Event",
     "Failed",
     "Finished",
     "Job",
     "Reason",
+    "Scheduler",
     "SchedulerLimits",
     "Stream",
     "Token",

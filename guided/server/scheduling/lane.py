@@ -1,0 +1,222 @@
+"""`Lane`: the rows of one model's batch, and one step of all of them.  It decides nothing about who may enter.
+
+A step draws the next token of every row whose mask is ready, hands the tokens to the model in one pass, and has the
+next masks filled meanwhile.  Rows enter and leave between steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from guided import tokenset
+from guided.errors import GuidedError, LimitError
+from guided.lm import LanguageModel, Sequences
+from guided.server.scheduling.growing import Growing
+from guided.server.scheduling.laws import Refused, choose
+from guided.server.scheduling.masking import MaskFiller, Pending, stacked
+
+__all__ = ["Lane"]
+
+PATIENCE = 0.01
+"""Seconds to wait for masks that are not ready when the model is: some hundred times what a mask takes."""
+
+NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
+"""What errors of torch say that has no class of its own on processors."""
+
+
+@dataclass(eq=False)
+class _Row:
+    """A row of the batch."""
+
+    growing: Growing
+    unread: tuple[int, ...]
+    """What is left of the prompt."""
+    mask: Pending | None = None
+
+
+class Lane:
+    """Rows that share the passes of one model."""
+
+    def __init__(self, model: LanguageModel, filler: MaskFiller) -> None:
+        self._model = model
+        self._filler = filler
+        self._words = tokenset.n_words(model.width)
+        self._sequences: Sequences | None = None
+        self._rows: list[_Row] = []
+        self._logits: torch.Tensor | None = None
+        """``[rows, width]``: after the last token of each row."""
+        self.short_of_memory = 0
+        """How often a pass found too little memory."""
+        self._drawn: dict[int, tuple[int, ...]] = {}
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def growing(self) -> list[Growing]:
+        """The jobs of the rows."""
+        return [row.growing for row in self._rows]
+
+    def enter(self, jobs: Sequence[Growing], most: int) -> None:
+        """New rows, with up to ``most`` tokens of each prompt read; what is left is read in the next steps."""
+        before = self._model.calls.positions
+        prompts = [growing.job.prompt for growing in jobs]
+        pieces = [prompt[:most] for prompt in prompts]
+        if not self._in_memory(lambda: self._join(pieces)):
+            if len(jobs) == 1:
+                jobs[0].fail(_no_memory("the prompt"))
+                return
+            for part in (jobs[: len(jobs) // 2], jobs[len(jobs) // 2 :]):
+                self.enter(part, most)
+            return
+        read = self._model.calls.positions - before
+        known = [row.growing.job.prompt for row in self._rows]
+        for growing, cached in zip(jobs, _shared(pieces, known, read), strict=True):
+            growing.cached_tokens = cached
+        new = [_Row(growing, prompt[most:]) for growing, prompt in zip(jobs, prompts, strict=True)]
+        self._rows += new
+        self._ask([row for row in new if not row.unread])
+        self._logits = None
+
+    def read_on(self, most: int) -> None:
+        """Read more of the first prompt that is not read yet."""
+        for row in self._rows:
+            if row.unread:
+                piece, row.unread = row.unread[:most], row.unread[most:]
+                self._extend({id(row): piece})
+                if not row.unread and not row.growing.over:
+                    self._ask([row])
+                break
+        self._leave()
+
+    def draw(self) -> int:
+        """Draw the next token of every row that is ready; how many were drawn."""
+        waiting = [row.mask for row in self._rows if row.mask is not None and not row.unread]
+        self._filler.wait(waiting, PATIENCE)
+        ready: list[int] = []
+        for number, row in enumerate(self._rows):
+            if row.unread or row.growing.over or (row.mask is not None and not row.mask.ready.is_set()):
+                continue
+            if row.mask is not None and row.mask.error is not None:
+                row.growing.fail(row.mask.error)
+                continue
+            ready.append(number)
+        if not ready:
+            return 0
+        logits = self._last()
+        if len(ready) < len(self._rows):
+            logits = logits[torch.tensor(ready, device=logits.device)]
+        rows = [self._rows[number] for number in ready]
+        jobs = [row.growing.job for row in rows]
+        chances = [row.growing.chance() for row in rows]
+        masks = stacked([row.mask for row in rows], self._words)
+        for row, chosen in zip(rows, choose(logits, masks, jobs, chances), strict=True):
+            if isinstance(chosen, Refused):
+                row.growing.fail(GuidedError(str(chosen), remedy="Ask for another text; if it stays so, tell us."))
+                continue
+            row.growing.grow(chosen)
+            self._drawn[id(row)] = (chosen.id,)
+        return len(rows)
+
+    def advance(self) -> None:
+        """Take out the rows that have ended, and run the model on what the others drew."""
+        self._leave()
+        drawn = [row for row in self._rows if id(row) in self._drawn]
+        self._ask(drawn)
+        self._extend({id(row): self._drawn[id(row)] for row in drawn})
+        self._drawn = {}
+        self._leave()
+
+    def _ask(self, rows: Sequence[_Row]) -> None:
+        """Have the next masks of rows filled."""
+        for row in rows:
+            if row.growing.matcher is not None:
+                row.mask = self._filler.ask(row.growing.matcher, self._words)
+
+    def _join(self, prompts: Sequence[Sequence[int]]) -> None:
+        if self._sequences is None:
+            self._sequences = self._model.start(prompts)
+        else:
+            self._sequences.join(prompts)
+
+    def _last(self) -> torch.Tensor:
+        if self._logits is None:
+            assert self._sequences is not None
+            self._logits = self._sequences.last.logits
+        return self._logits
+
+    def _extend(self, tokens: dict[int, tuple[int, ...]]) -> None:
+        """Append tokens to rows by one pass, or by several where there is too little memory for one."""
+        if not tokens:
+            return
+        sequences = self._sequences
+        assert sequences is not None
+        self._logits = None
+        added = [tokens.get(id(row), ()) for row in self._rows]
+        if self._in_memory(lambda: sequences.extend(added)):
+            return
+        here = [row for row in self._rows if id(row) in tokens]
+        if len(here) == 1:
+            here[0].growing.fail(_no_memory("the text"))
+            return
+        for part in (here[: len(here) // 2], here[len(here) // 2 :]):
+            self._extend({id(row): tokens[id(row)] for row in part})
+
+    def _in_memory(self, work: Callable[[], object]) -> bool:
+        """Was there memory enough for a pass?"""
+        try:
+            work()
+        except (MemoryError, RuntimeError) as error:
+            exhausted = isinstance(error, (MemoryError, torch.OutOfMemoryError))
+            if not exhausted and not any(words in str(error).lower() for words in NO_MEMORY):
+                raise
+            self.short_of_memory += 1
+            if torch.cuda.is_available():
+                torch.cuda.empty_cache()
+            return False
+        return True
+
+    def _leave(self) -> None:
+        """Take the rows of jobs that are over out of the batch."""
+        staying = [number for number, row in enumerate(self._rows) if not row.growing.over]
+        if len(staying) == len(self._rows):
+            return
+        self._rows = [self._rows[number] for number in staying]
+        if not staying:
+            # Nothing is kept of texts that are over: neither their keys nor their tokens.
+            self._sequences = self._logits = None
+            return
+        assert self._sequences is not None
+        self._sequences.select(staying)
+        if self._logits is not None:
+            self._logits = self._logits[torch.tensor(staying, device=self._logits.device)]
+
+
+def _no_memory(what: str) -> LimitError:
+    return LimitError(
+        f"the model has too little memory for {what}, even alone", remedy="Shorten the prompt, or ask for fewer tokens."
+    )
+
+
+def _shared(pieces: Sequence[Sequence[int]], known: Sequence[Sequence[int]], read: int) -> list[int]:
+    """How many tokens of each prompt were computed before.
+
+    Of one prompt that is what was not read.  Of several it is what each has in common with a prompt before it: what is
+    left of rows that are gone may have given more.
+    """
+    if len(pieces) == 1:
+        return [len(pieces[0]) - read]
+    found: list[int] = []
+    before = list(known)
+    for piece in pieces:
+        found.append(max((_common(piece, other) for other in before), default=0))
+        before.append(piece)
+    return found
+
+
+def _common(one: Sequence[int], other: Sequence[int]) -> int:
+    """The number of tokens that both begin with."""
+    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))

@@ -1,0 +1,142 @@
+"""`choose`: the next token of every row of a batch, each by its own mask, temperature, truncation and chance.
+
+All rows share a few tensor operations, and nothing of one row depends on another.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from guided.hf.masking.apply import apply_masks, mask_threads
+from guided.server.scheduling.jobs import Job
+
+__all__ = ["Chosen", "Refused", "choose"]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The next token of a row; see `guided.server.scheduling.events.Token`."""
+
+    id: int
+    logprob: float
+    model_logprob: float
+    removed: float
+    alternatives: tuple[tuple[int, float, float, bool], ...] = ()
+    """Ids with both log probabilities, and whether the mask has them."""
+
+
+class Refused(str):
+    """Why no token can be chosen in a row."""
+
+
+def choose(
+    logits: torch.Tensor, masks: torch.Tensor | None, jobs: Sequence[Job], numbers: Sequence[float]
+) -> list[Chosen | Refused]:
+    """The next token of each row of ``logits`` (``float[n, width]``), or why there is none.
+
+    ``masks`` are ``int32[n, words]``, None where nobody masks.  ``numbers`` in [0, 1) are inverted in the row's law;
+    greedy jobs use none.
+    """
+    norms = torch.logsumexp(logits, -1)
+    masked = logits if masks is None else apply_masks(logits.clone(), masks, threads=mask_threads(len(jobs)))
+    kept = norms if masks is None else torch.logsumexp(masked, -1)
+    ids = masked.argmax(-1)
+    law, law_norms = masked, kept
+    drawn = [row for row, job in enumerate(jobs) if job.temperature]
+    if drawn:
+        rows = torch.tensor(drawn, device=logits.device)
+        scaled = _reshaped(masked[rows], [jobs[row] for row in drawn])
+        uniform = torch.tensor([numbers[row] for row in drawn], dtype=torch.float64, device=logits.device)
+        ids[rows] = _inverted(scaled, uniform)
+        if any(_changes_law(jobs[row]) for row in drawn):
+            law, law_norms = masked.clone(), kept.clone()
+            law[rows] = scaled
+            law_norms[rows] = torch.logsumexp(scaled, -1)
+    places = ids[:, None]
+    columns = [
+        ids,
+        (law.gather(1, places)[:, 0] - law_norms),
+        (logits.gather(1, places)[:, 0] - norms),
+        -torch.expm1((kept - norms).clamp(max=0.0)),
+        norms,
+        kept,
+    ]
+    found: list[Chosen | Refused] = []
+    listed = _alternatives(logits, norms, masked, law, law_norms, jobs)
+    for row, (token, logprob, own, removed, norm, left) in enumerate(
+        zip(*[column.tolist() for column in columns], strict=True)
+    ):
+        if not math.isfinite(norm):
+            found.append(Refused("the model's scores are not numbers"))
+        elif left == -math.inf:
+            found.append(Refused("the model gives no probability at all to what the constraint allows"))
+        else:
+            found.append(Chosen(token, min(logprob, 0.0), min(own, 0.0), removed, listed.get(row, ())))
+    return found
+
+
+def _changes_law(job: Job) -> bool:
+    return job.temperature != 1.0 or job.top_k > 0 or job.top_p < 1.0
+
+
+def _reshaped(masked: torch.Tensor, jobs: Sequence[Job]) -> torch.Tensor:
+    """Masked logits under the temperature and truncation of each row, a new tensor."""
+    temperatures = torch.tensor([job.temperature for job in jobs], dtype=masked.dtype, device=masked.device)
+    scaled = masked / temperatures[:, None]
+    for row, job in enumerate(jobs):
+        if 0 < job.top_k < scaled.shape[1]:
+            least = scaled[row].topk(job.top_k).values[-1]
+            scaled[row].masked_fill_(scaled[row] < least, -torch.inf)
+        if job.top_p < 1.0:
+            # The likeliest tokens whose probabilities sum to top_p, the one that reaches it included.
+            values, order = scaled[row].sort(descending=True, stable=True)
+            shares = values.softmax(-1)
+            beyond = shares.cumsum(-1) - shares >= job.top_p
+            beyond[0] = False
+            scaled[row, order[beyond]] = -torch.inf
+    return scaled
+
+
+def _inverted(law: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
+    """For each row the token at this share of its probability, in the order of ids; never one without any."""
+    weights = torch.exp((law - law.max(-1, keepdim=True).values).double())
+    ends = weights.cumsum(-1)
+    total = ends[:, -1:].contiguous()
+    found = torch.searchsorted(ends, uniform[:, None] * total, right=True)
+    # Rounding may put the share at the very end, behind the last token with any weight.
+    last = torch.searchsorted(ends, total, right=False)
+    return torch.minimum(found, last).clamp(max=law.shape[1] - 1)[:, 0]
+
+
+def _alternatives(
+    logits: torch.Tensor,
+    norms: torch.Tensor,
+    masked: torch.Tensor,
+    law: torch.Tensor,
+    law_norms: torch.Tensor,
+    jobs: Sequence[Job],
+) -> dict[int, tuple[tuple[int, float, float, bool], ...]]:
+    """The likeliest tokens by each law, for the rows that ask for any."""
+    asked = [row for row, job in enumerate(jobs) if job.alternatives]
+    if not asked:
+        return {}
+    most = min(max(jobs[row].alternatives for row in asked), logits.shape[1])
+    rows = torch.tensor(asked, device=logits.device)
+    own, drawn = logits[rows] - norms[rows, None], law[rows] - law_norms[rows, None]
+    open_ = ~torch.isneginf(masked[rows]) | torch.isneginf(own)
+    places = torch.cat([own.topk(most).indices, drawn.topk(most).indices], -1)
+    values = [places.tolist(), drawn.gather(1, places).tolist(), own.gather(1, places).tolist()]
+    allowed = open_.gather(1, places).tolist()
+    found: dict[int, tuple[tuple[int, float, float, bool], ...]] = {}
+    for number, row in enumerate(asked):
+        n = jobs[row].alternatives
+        each = list(zip(*[column[number] for column in values], allowed[number], strict=True))
+        # Truncated tokens fill the second half where the law has fewer than were asked for.
+        kept = each[:n] + [one for one in each[most : most + n] if one[1] > -math.inf]
+        unique = {one[0]: one for one in kept}
+        found[row] = tuple(sorted(unique.values(), key=lambda one: (-one[2], one[0])))
+    return found
