@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.constraint.constraint import Constraint, KeptRow
 from guided.constraint.pool import spread
 from guided.constraint.protocol import Constrains
 from guided.errors import LimitError, VocabularyError
@@ -52,25 +53,28 @@ def fill_masks(
     owners = list(constraints) if isinstance(constraints, Sequence) else [constraints] * n
     left = list(budgets) if isinstance(budgets, Sequence) else [budgets] * n
     given = [int(state) for state in states]
+    widths = [owner.vocabulary.n_words for owner in owners]
     for what, count in (("constraints", len(owners)), ("states", len(given)), ("budgets", len(left))):
         if count != n:
             raise ValueError(f"{count} {what} for {n} rows of masks")
-    widest = max((owner.vocabulary.n_words for owner in set(owners)), default=0)
-    if widest > rows.shape[1]:
+    if max(widths, default=0) > rows.shape[1]:
         raise VocabularyError(
-            f"rows of {rows.shape[1]} words are too narrow for a vocabulary of {widest} words",
+            f"rows of {rows.shape[1]} words are too narrow for a vocabulary of {max(widths)} words",
             remedy="Allocate masks for the vocabulary's size.",
         )
-    narrow = not n or min(owner.vocabulary.n_words for owner in set(owners)) < rows.shape[1]
-    if narrow:
+    if min(widths, default=0) < rows.shape[1]:
         rows[:] = 0
-    missing = _copy(owners, given, rows, threads) if all(each is None for each in left) else list(range(n))
+    kept = [
+        _remembered(owner, state) if budget is None else None
+        for owner, state, budget in zip(owners, given, left, strict=True)
+    ]
+    missing = [i for i, row in enumerate(kept) if row is None]
     if missing:
 
         def fill(low: int, high: int) -> None:
             for i in missing[low:high]:
                 try:
-                    _fill(owners[i], given[i], rows[i], left[i])
+                    kept[i] = _made(owners[i], given[i], rows[i], left[i])
                 except LimitError:
                     if unfinishable is None:
                         raise
@@ -78,35 +82,18 @@ def fill_masks(
                     unfinishable.append(i)
 
         spread(fill, len(missing), threads)
+    _copy(kept, widths, rows, threads)
 
 
-def _copy(owners: Sequence[Constrains], states: Sequence[int], rows: NDArray[np.uint32], threads: int) -> list[int]:
-    """Copy the rows that constraints remember; the numbers of the others."""
-    from guided.kernels.masking.apply import copy_rows
-
-    table = np.zeros((len(owners), 3), np.int64)
-    held: list[Any] = []
-    missing: list[int] = []
-    for i, (owner, state) in enumerate(zip(owners, states, strict=True)):
-        ask: Callable[[int], tuple[int, Any] | None] | None = getattr(owner, "remembered_row", None)
-        found = None if ask is None else ask(state)
-        if found is None:
-            missing.append(i)
-        else:
-            held.append(found)
-            table[i] = (found[0], 1, owner.vocabulary.n_words)
-    if held:
-        # Rows that are in no cache come at the speed of memory, which one core does not reach.
-        share = min(threads, len(owners) // COPIES_A_THREAD)
-        # Rows that are part of wider ones, as they are seldom: the kernel knows none.
-        whole = np.ascontiguousarray(rows)
-        spread(lambda low, high: copy_rows(table[low:high], whole[low:high]), len(owners), share)
-        if whole is not rows:
-            rows[...] = whole
-    return missing
+def _remembered(owner: Constrains, state: int) -> KeptRow | None:
+    """The mask of a state, where the constraint has it at hand."""
+    return owner.remembered_row(state) if isinstance(owner, Constraint) else None
 
 
-def _fill(owner: Constrains, state: int, row: NDArray[np.uint32], budget: int | None) -> None:
+def _made(owner: Constrains, state: int, row: NDArray[np.uint32], budget: int | None) -> KeptRow | None:
+    """The mask of a state that is to be copied; None where it is in ``row`` already."""
+    if isinstance(owner, Constraint) and budget is None:
+        return owner.kept_row(state)
     row = row[: owner.vocabulary.n_words]
     if state == 0:
         row[:] = 0
@@ -114,6 +101,25 @@ def _fill(owner: Constrains, state: int, row: NDArray[np.uint32], budget: int | 
         owner.fill_mask(state, row)
     else:
         owner.fill_budget_mask(state, row, budget)
+    return None
+
+
+def _copy(kept: Sequence[KeptRow | None], widths: Sequence[int], rows: NDArray[np.uint32], threads: int) -> None:
+    """Copy masks to the beginnings of rows, those of other widths than the rows' too."""
+    if not any(kept):
+        return
+    from guided.kernels.masking.apply import copy_rows
+
+    table = np.array(
+        [(0, 0, 0) if row is None else (row[0], 1, width) for row, width in zip(kept, widths, strict=True)], np.int64
+    )
+    # Rows that come from no cache come at the speed of memory, which one core does not reach.
+    share = min(threads, len(kept) // COPIES_A_THREAD)
+    # Rows that are part of wider ones, as they are seldom: the kernel knows none.
+    whole = np.ascontiguousarray(rows)
+    spread(lambda low, high: copy_rows(table[low:high], whole[low:high]), len(kept), share)
+    if whole is not rows:
+        rows[...] = whole
 
 
 def mask_rows(masks: Any) -> NDArray[np.uint32]:

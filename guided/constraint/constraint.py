@@ -6,7 +6,7 @@ This is the public face; the tables and kernels behind it are in `guided.constra
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,13 @@ dicts look first, and all states' commas would be in each other's way."""
 
 _ENDED = 2
 """States after which no token comes."""
+
+KeptRow: TypeAlias = tuple[int, NDArray[np.uint32]]
+"""Address and array of a mask.  Whoever uses the address must hold on to the array, and may not write to it."""
+
+
+def _kept(row: NDArray[np.uint32]) -> KeptRow:
+    return address(row), row
 
 
 class Constraint:
@@ -55,10 +62,9 @@ class Constraint:
         self._most_masks = self.limits.mask_bytes // max(4 * vocabulary.n_words, 1)
         self._most_steps = self.limits.steps
         self._steps: dict[int, int] = {}
-        self._masks: dict[int, NDArray[np.uint32]] = {FINISHED: self._ending.row, DEAD: self._ending.nothing}
+        self._masks = {FINISHED: _kept(self._ending.row), DEAD: _kept(self._ending.nothing)}
         self._shared = SharedRows.of(vocabulary)
         self._accepting: dict[int, bool] = {DEAD: False, FINISHED: True}
-        self._addresses: dict[int, tuple[int, NDArray[np.uint32]]] = {}
         self._needs: dict[int, int] = {DEAD: 0, FINISHED: 0}
         """By state, a token budget from which on the mask is the mask without one."""
         self._near = 0
@@ -76,20 +82,16 @@ class Constraint:
         A state met before costs one copy of the row.
         """
         found = self._masks.get(state)
-        row[...] = self._mask(state) if found is None else found
+        row[...] = (self._mask(state) if found is None else found)[1]
 
-    def remembered_row(self, state: int) -> tuple[int, NDArray[np.uint32]] | None:
-        """Address and array of a mask that is at hand, for copying many at once; None for a state to be filled.
+    def remembered_row(self, state: int) -> KeptRow | None:
+        """The mask of a state where it is at hand, for copying many at once."""
+        return self._masks.get(state)
 
-        Whoever uses the address must hold on to the array.
-        """
-        found = self._addresses.get(state)
-        if found is None:
-            with self._machine.lock:
-                row = self._masks.get(state)
-                if row is not None:
-                    found = self._addresses[state] = (address(row), row)
-        return found
+    def kept_row(self, state: int) -> KeptRow:
+        """The mask of a state, made where it is not at hand."""
+        found = self._masks.get(state)
+        return self._mask(state) if found is None else found
 
     def advance(self, state: int, token: int) -> int:
         """The state after ``token``: 0 when it is not allowed; `end` after an end-of-text id."""
@@ -165,8 +167,7 @@ class Constraint:
         if need is None and budget >= self._near:
             need = self._need(state)
         if need is not None and budget >= need:
-            found = self._masks.get(state)
-            row[...] = self._mask(state) if found is None else found
+            self.fill_mask(state, row)
             return
         machine = self._machine
         with machine.lock:
@@ -178,7 +179,7 @@ class Constraint:
                 if budget >= self._near:
                     # Near the end what is left of a terminal counts a token a byte, so fewer tokens would be allowed
                     # than where this was known before; but a mask does not depend on what was asked first.
-                    row[...] = self._mask(state)
+                    self.fill_mask(state, row)
                     return
             if near is None:
                 machine.completions.fill(state, row, budget)
@@ -202,29 +203,28 @@ class Constraint:
         """Why a token is or is not allowed, in the grammar's own words."""
         return explain(self, self._machine, state, token)
 
-    def _mask(self, state: int) -> NDArray[np.uint32]:
+    def _mask(self, state: int) -> KeptRow:
         held = hold()
         machine, masks = self._machine, self._masks
         try:
             with machine.lock:
                 # States of a checked machine mostly share the mask of the automaton's own state, row and all.
                 alike = machine.alike(state)
-                row = masks.get(alike)
-                if row is None:
+                kept = masks.get(alike)
+                if kept is None:
                     row, ends, key = machine.visit(alike)
                     self._accepting[alike] = ends
                     if ends:
                         row |= self._ending.row
                         key = -1
-                    row = masks[alike] = self._shared.share(row, key)
+                    kept = masks[alike] = _kept(self._shared.share(row, key))
                 if len(masks) >= self._most_masks:
                     for old in list(masks)[2 : len(masks) // 2 + 2]:
                         del masks[old]
-                        self._addresses.pop(old, None)
                 if alike != state:
                     self._accepting[state] = self._accepting[alike]
-                masks[state] = row
-                return row
+                masks[state] = kept
+                return kept
         finally:
             if held:
                 release()

@@ -75,11 +75,14 @@ class Matcher:
 
     def accept_all(self, tokens: Iterable[int]) -> bool:
         """Go on by several tokens; False, and nothing changes, where one of them is not allowed."""
-        n = len(self._states)
+        states, advance = self._states, self.constraint.advance
+        n, state = len(states), states[-1]
         for token in tokens:
-            if not self.accept(token):
-                del self._states[n:]
+            state = advance(state, token)
+            if not state:
+                del states[n:]
                 return False
+            states.append(state)
         return True
 
     def accept_bytes(self, data: bytes) -> bool:
@@ -143,13 +146,13 @@ def fill_rows(matchers: Sequence[Matcher], rows: Any, threads: int = 1) -> None:
     for `guided.fill_masks`.
     """
     late: list[int] = []
-    budgets = [matcher.budget for matcher in matchers]
+    bounded = any(matcher.most_tokens is not None for matcher in matchers)
     fill_masks(
         [matcher.constraint for matcher in matchers],
-        [matcher.state for matcher in matchers],
+        [matcher._states[-1] for matcher in matchers],
         rows,
         threads=threads,
-        budgets=None if all(budget is None for budget in budgets) else budgets,
+        budgets=[matcher.budget for matcher in matchers] if bounded else None,
         unfinishable=late,
     )
     for i in late:

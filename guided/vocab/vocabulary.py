@@ -266,7 +266,7 @@ class Vocabulary:
         """Number of bytes of the longest token, 0 when none matches text."""
         return int(np.diff(self.offsets).max(initial=0))
 
-    @property
+    @cached_property
     def n_words(self) -> int:
         """Number of ``uint32`` words in a packed mask row: one bit per id."""
         return tokenset.n_words(self.size)

@@ -373,9 +373,6 @@ def test_a_limit_in_the_middle_of_a_text_fails_that_request_alone(monkeypatch, b
                 raise LimitError("too much work")
             self.constraint.fill_mask(state, row)
 
-        def remembered_row(self, state):
-            return None
-
     broken.matcher.constraint = Broken(broken.matcher.constraint)
     mask = _masks([broken, sound])
     assert _allowed(mask, 0) == {END} and len(_allowed(mask, 1)) > 5
