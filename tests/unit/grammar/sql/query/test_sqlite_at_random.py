@@ -59,7 +59,7 @@ def test_random_texts_are_prepared(rare: bool, path: Path, connection: sqlite3.C
 def test_random_bytes_come_to_no_dead_end(forward: bool, path: Path, connection: sqlite3.Connection) -> None:
     rng = random.Random(0)
     steps = 0
-    while steps < some(STEPS // 2, 50):
+    while steps < some(STEPS // 2, 120):
         language = query_language(reflect(str(path)), forward=forward)
         steps += sum(_walk(rng, language, connection) for _ in range(50))
 
