@@ -16,7 +16,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-EXTRAS := sql,postgresql,mysql,duckdb,arrow,bench,eval,ray,monitor,kg,chem,test,dev
+EXTRAS := sql,postgresql,mysql,duckdb,arrow,bench,eval,ray,serve,monitor,kg,chem,test,dev
 
 # The matrices here are small; more threads than one only get in each other's way, and each process has a core.
 export OMP_NUM_THREADS ?= 1

@@ -30,7 +30,6 @@ class MaskFilling:
 
     noise = Noise.MASKED
     block = None
-    window: int | None = None
 
     def __init__(
         self,

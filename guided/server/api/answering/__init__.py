@@ -1,0 +1,1 @@
+"""From what was wanted to texts, token by token or whole."""

@@ -1,0 +1,1 @@
+"""The endpoints, each a router of FastAPI."""

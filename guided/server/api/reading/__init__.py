@@ -1,0 +1,1 @@
+"""From generated tokens to what they say: text, reasoning, calls."""
