@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 from guided.cli.commands.bench import benchmarks
 from guided.cli.commands.check import check
 from guided.cli.commands.extract import extract
+from guided.cli.commands.serve import serve
 from guided.cli.commands.sql import sql
 from guided.cli.commands.version import version, version_text
 from guided.cli.commands.warmup import warmup
@@ -85,6 +86,7 @@ application = typer.Typer(
         "\n\nTry these:"
         "\n\n    guided extract --schema person.json letter.txt"
         '\n\n    guided sql --db sqlite:///shop.db "How many customers are there for each city?"'
+        "\n\n    guided serve"
         "\n\n    guided check person.json"
     ),
     epilog=EXIT_HELP,
@@ -111,7 +113,7 @@ def _options(
     """Options of `guided` itself; both act before this is called."""
 
 
-for _command in (extract, sql, check, warmup, version):
+for _command in (extract, sql, serve, check, warmup, version):
     application.command(epilog=EXIT_HELP)(_command)
 application.add_typer(evaluations)
 application.add_typer(benchmarks)
