@@ -4,8 +4,10 @@
 * `limits`: `SchedulerLimits`; `refusals`: `Busy` and `Closing`, what a scheduler raises instead of taking a job.
 * `scheduler`: `Scheduler`, a thread that runs `lane`: the rows of a batch.  `growing` is one of them, `laws` draws
   its tokens, `masking` fills its masks, `writer` writes its text.  `runs` is for what runs the model itself.
+* `compiler`: `Compiler`, grammars beside the event loop.
 """
 
+from guided.server.scheduling.compiler import Asked, Compiler, CompilerLimits
 from guided.server.scheduling.counters import Counters
 from guided.server.scheduling.events import Alternative, Event, Failed, Finished, Reason, Token
 from guided.server.scheduling.jobs import Job
@@ -16,9 +18,12 @@ from guided.server.scheduling.stream import Stream
 
 __all__ = [
     "Alternative",
+    "Asked",
     "Busy",
     "Cancelled",
     "Closing",
+    "Compiler",
+    "CompilerLimits",
     "Counters",
     "Event",
     "Failed",

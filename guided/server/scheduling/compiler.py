@@ -1,0 +1,141 @@
+"""`Compiler`: what requests ask for, compiled in threads beside the event loop and kept by content.
+
+Work is counted (`guided.Limits`), so that a hostile grammar ends soon, and most of it runs without the interpreter's
+lock.  A constraint comes with its first mask made: what is dear about a grammar is found here, and not in the batch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import OrderedDict
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from guided.constraint.compile import compile as compile_grammar
+from guided.constraint.limits import Limits
+from guided.constraint.protocol import Constrains
+from guided.errors import GuidedError, LimitError
+from guided.grammar.ir import Grammar
+from guided.server.scheduling.counters import Rate
+from guided.server.scheduling.refusals import Busy, Closing
+from guided.server.scheduling.waiting import FairQueue
+from guided.vocab import Vocabulary
+
+__all__ = ["Asked", "Compiler", "CompilerLimits"]
+
+
+class Asked(Protocol):
+    """What is compiled, such as a `guided.serving.Request`: equal ones have equal languages."""
+
+    def grammar(self, vocabulary: Vocabulary | None = None) -> Grammar:
+        """The grammar; raises `GuidedError` for what is none."""
+
+    def __hash__(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class CompilerLimits:
+    """How much a compiler does at once, and what it keeps."""
+
+    threads: int = 2
+    waiting: int = 128
+    """Requests that wait; what finds no room to wait is `Busy`."""
+    seconds: float | None = 20.0
+    """How long a request may wait and be compiled; its work goes on to its counted limits, and is kept."""
+    remembered: int = 512
+    """Requests whose constraint or error is kept, those used last."""
+    work: Limits | None = None
+    """Of each grammar; None: the default."""
+
+
+class Compiler:
+    """Compiles requests for a vocabulary; for event loops, from any thread."""
+
+    def __init__(self, vocabulary: Vocabulary, limits: CompilerLimits | None = None) -> None:
+        self.limits = limits or CompilerLimits()
+        self._vocabulary = vocabulary
+        self._lock = threading.Condition()
+        self._queue: FairQueue[tuple[Asked, Future[Constrains]]] = FairQueue()
+        self._known: OrderedDict[Asked, Future[Constrains]] = OrderedDict()
+        self._rate = Rate()
+        self._closing = False
+        self._threads = [
+            threading.Thread(target=self._work, name=f"compiler-{number}", daemon=True)
+            for number in range(self.limits.threads)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    async def compiled(self, request: Asked, *, client: str = "") -> Constrains:
+        """The constraint of a request, one object for equal ones.
+
+        Raises what reading and compiling raise, `LimitError` where that takes too long, `Busy` and `Closing`.
+        """
+        with self._lock:
+            if self._closing:
+                raise Closing
+            future = self._known.get(request)
+            if future is None:
+                if len(self._queue) >= self.limits.waiting:
+                    raise Busy(
+                        f"{len(self._queue)} grammars wait to be compiled, as many as may",
+                        self._rate.seconds_for(len(self._queue)),
+                    )
+                future = self._known[request] = Future()
+                self._queue.put(client, (request, future))
+                self._lock.notify()
+            self._known.move_to_end(request)
+            self._forget()
+        # Others may wait for the same future, and the next request will: it is not cancelled with this one.
+        waiting = asyncio.shield(asyncio.wrap_future(future))
+        try:
+            return await asyncio.wait_for(waiting, self.limits.seconds)
+        except TimeoutError:
+            raise LimitError(
+                f"the grammar was not compiled within {self.limits.seconds} seconds",
+                remedy="Ask again later, or simplify the grammar.",
+            ) from None
+
+    def close(self) -> None:
+        """Refuse what is new and what waits; the threads end after what they compile now."""
+        with self._lock:
+            self._closing = True
+            waiting = [self._queue.take() for _ in range(len(self._queue))]
+            self._lock.notify_all()
+        for _, future in waiting:
+            future.set_exception(Closing())
+
+    def _forget(self) -> None:
+        """Drop the oldest requests that are done; the lock is held."""
+        surplus = len(self._known) - self.limits.remembered
+        if surplus > 0:
+            done = [request for request, future in self._known.items() if future.done()]
+            for request in done[:surplus]:
+                del self._known[request]
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                while not len(self._queue):
+                    if self._closing:
+                        return
+                    self._lock.wait()
+                request, future = self._queue.take()
+            try:
+                future.set_result(self._made(request))
+            except GuidedError as error:
+                future.set_exception(error)
+            except Exception as error:  # A bug, or no memory: this request's matter, and not kept.
+                with self._lock:
+                    self._known.pop(request, None)
+                future.set_exception(LimitError(f"the grammar could not be compiled: {type(error).__name__}: {error}"))
+            self._rate.ended()
+
+    def _made(self, request: Asked) -> Constrains:
+        constraint = compile_grammar(request.grammar(self._vocabulary), self._vocabulary, limits=self.limits.work)
+        constraint.fill_mask(constraint.start, np.empty(self._vocabulary.n_words, np.uint32))
+        return constraint

@@ -1,0 +1,109 @@
+"""Grammars compiled beside the event loop: by content, in turn, within limits."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from dataclasses import dataclass, field
+
+import pytest
+
+import guided
+from guided.errors import GrammarError, LimitError
+from guided.grammar.ir import Grammar
+from guided.server.scheduling import Busy, Closing, Compiler, CompilerLimits
+from guided.serving.requests import Request, RequestKind
+from guided.vocab import Vocabulary
+
+VOCABULARY = Vocabulary.from_tokens([bytes([byte]) for byte in range(97, 123)] + [None], eos_ids=[26])
+
+
+@dataclass(frozen=True)
+class Slow:
+    """A request that is compiled when somebody says so."""
+
+    name: str
+    go: threading.Event = field(default_factory=threading.Event, compare=False)
+
+    def grammar(self, vocabulary: Vocabulary | None = None) -> Grammar:
+        assert self.go.wait(20)
+        if self.name == "bug":
+            raise KeyError("a bug")
+        return guided.regex(self.name)
+
+
+def test_equal_requests_are_one_constraint_and_errors_are_kept() -> None:
+    async def run() -> None:
+        compiler = Compiler(VOCABULARY)
+        asked = [Request(RequestKind.REGEX, "ab+") for _ in range(8)]
+        found = await asyncio.gather(*[compiler.compiled(each) for each in asked])
+        assert len({id(each) for each in found}) == 1
+        assert found[0].advance_bytes(found[0].start, b"abb")
+        errors = [await _error(compiler, Request(RequestKind.REGEX, "a(")) for _ in range(2)]
+        assert all(isinstance(error, GrammarError) for error in errors)
+        compiler.close()
+        with pytest.raises(Closing):
+            await compiler.compiled(asked[0])
+
+    asyncio.run(run())
+
+
+async def _error(compiler: Compiler, request: Request) -> Exception:
+    with pytest.raises(GrammarError) as caught:
+        await compiler.compiled(request)
+    return caught.value
+
+
+def test_a_slow_grammar_delays_nobody_else() -> None:
+    async def run() -> None:
+        compiler = Compiler(VOCABULARY, CompilerLimits(seconds=0.1))
+        slow = Slow("abc")
+        waiting = asyncio.create_task(compiler.compiled(slow))
+        assert await compiler.compiled(Request(RequestKind.REGEX, "x"))
+        with pytest.raises(LimitError, match=r"0\.1 seconds"):
+            await waiting
+        slow.go.set()
+        for _ in range(100):
+            try:
+                found = await compiler.compiled(Slow("abc"))
+                break
+            except LimitError:
+                continue
+        assert found.advance_bytes(found.start, b"abc")
+        compiler.close()
+
+    asyncio.run(run())
+
+
+def test_what_finds_no_room_is_busy_and_a_bug_is_one_request_s() -> None:
+    async def run() -> None:
+        compiler = Compiler(VOCABULARY, CompilerLimits(threads=1, waiting=2))
+        bug = Slow("bug")
+        tasks = [asyncio.create_task(compiler.compiled(bug))]
+        while len(compiler._queue) or not tasks:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.05)
+        waiting = [Slow("b"), Slow("c")]
+        tasks += [asyncio.create_task(compiler.compiled(each)) for each in waiting]
+        await asyncio.sleep(0.05)
+        with pytest.raises(Busy):
+            await compiler.compiled(Slow("d"))
+        for each in (bug, *waiting):
+            each.go.set()
+        with pytest.raises(LimitError, match="a bug"):
+            await tasks[0]
+        assert all(await asyncio.gather(*tasks[1:]))
+        compiler.close()
+
+    asyncio.run(run())
+
+
+def test_requests_used_long_ago_are_forgotten() -> None:
+    async def run() -> None:
+        compiler = Compiler(VOCABULARY, CompilerLimits(remembered=3))
+        for letter in "abcdef":
+            await compiler.compiled(Request(RequestKind.REGEX, letter))
+        assert [request.text for request in compiler._known] == ["d", "e", "f"]  # type: ignore[attr-defined]
+        compiler.close()
+
+    asyncio.run(run())
