@@ -18,12 +18,13 @@ from torch import nn
 
 from guided.errors import GuidedError
 from guided.hf.architecture import Architecture
+from guided.hf.turns import Turns
 from guided.lm import Needs, Scores
 
 __all__ = ["Pass", "run_pass"]
 
-# Hooks belong to the module, so passes of one module take turns, whoever wrapped it.
-_LOCKS: weakref.WeakKeyDictionary[nn.Module, threading.RLock] = weakref.WeakKeyDictionary()
+# Hooks belong to the module, so passes of one module take turns, whoever wrapped it, in the order of asking.
+_LOCKS: weakref.WeakKeyDictionary[nn.Module, Turns] = weakref.WeakKeyDictionary()
 _LOCKS_LOCK = threading.Lock()
 
 
@@ -85,7 +86,7 @@ def run_pass(architecture: Architecture, final_norm: nn.Module | None, asked: Pa
 @contextmanager
 def _turn(model: nn.Module) -> Iterator[None]:
     with _LOCKS_LOCK:
-        lock = _LOCKS.setdefault(model, threading.RLock())
+        lock = _LOCKS.setdefault(model, Turns())
     with lock:
         yield
 
