@@ -7,6 +7,7 @@ One package an engine, each over the same parts, which know no engine:
 * `texts`: `Goal`, what users of our `generate` functions pass; `Text`, what they get.
 * `requests`: `Request`, what a server's user asked for, as a grammar.
 * `vocabularies`: `Vocabularies`, the vocabulary of an engine's tokenizer, for each set of ids that end a text.
+* `compilation`: `Compiler`, the constraints of its requests, each compiled once; `metrics` counts what it does.
 
 An engine is imported in its own package only, and these names when they are first used: servers load the packages of
 their plug-ins in every process that they start, most of which never ask for a mask.
@@ -18,6 +19,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from guided.serving.compilation import Compiler
     from guided.serving.continuation import Continuation
     from guided.serving.matcher import Matcher, fill_rows
     from guided.serving.requests import Request, RequestKind
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from guided.serving.vocabularies import Vocabularies
 
 _HOMES = {
+    "Compiler": "guided.serving.compilation",
     "Continuation": "guided.serving.continuation",
     "fill_rows": "guided.serving.matcher",
     "Goal": "guided.serving.texts",
@@ -35,7 +38,7 @@ _HOMES = {
     "Vocabularies": "guided.serving.vocabularies",
 }
 
-__all__ = ["Continuation", "Goal", "Matcher", "Request", "RequestKind", "Text", "Vocabularies", "fill_rows"]
+__all__ = ["Compiler", "Continuation", "Goal", "Matcher", "Request", "RequestKind", "Text", "Vocabularies", "fill_rows"]
 
 
 def __getattr__(name: str) -> Any:

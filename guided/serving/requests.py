@@ -13,6 +13,7 @@ from typing import Any
 
 from guided.errors import GrammarError
 from guided.grammar.choice import choice
+from guided.grammar.ebnf import ebnf
 from guided.grammar.ir import Grammar
 from guided.grammar.json_schema import closed_json_schema, json_schema
 from guided.grammar.notations import read_as_written
@@ -32,6 +33,8 @@ class RequestKind(Enum):
     REGEX = "regex"
     GRAMMAR = "grammar"
     """In a notation that `guided.grammar.notations` tells by its looks."""
+    EBNF = "ebnf"
+    """A grammar in XGrammar's EBNF, whatever it looks like."""
     CHOICE = "choice"
     """A JSON array of texts."""
     STRUCTURAL_TAG = "structural_tag"
@@ -78,9 +81,11 @@ class Request:
             return regex(self.text)
         if self.kind is RequestKind.CHOICE:
             return choice(_texts(self.text))
+        special = None if vocabulary is None else vocabulary.special_tokens
         if self.kind is RequestKind.GRAMMAR:
-            return read_as_written(self.text, None if vocabulary is None else vocabulary.special_tokens)
-        special = vocabulary.special_tokens if vocabulary is not None else None
+            return read_as_written(self.text, special)
+        if self.kind is RequestKind.EBNF:
+            return ebnf(self.text, special_tokens=special)
         return structural_tag(self.text, special_tokens=special, strict=self.strict, whitespace=self.whitespace)
 
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from guided.constraint.compile import compile
 from guided.errors import GuidedError
+from guided.serving.compilation import Compiler
 from guided.serving.matcher import Matcher
 from guided.serving.requests import Request, RequestKind
-from guided.serving.vocabularies import Vocabularies
 
 __all__ = ["install", "matcher_factory"]
 
@@ -60,7 +59,7 @@ def matcher_factory(interface: Any) -> Any:
             from tokenizers import Tokenizer
 
             tokenizer = Tokenizer.from_str(guided_decoding_config.tokenizer_str)
-            self._vocabularies = Vocabularies(tokenizer, vocab_size_padded)
+            self._compiler = Compiler(tokenizer, vocab_size_padded)
             self._ends = guided_decoding_config.stop_token_ids
 
         def create(self, guided_decoding_params: Any) -> GuidedMatcher:
@@ -69,8 +68,7 @@ def matcher_factory(interface: Any) -> Any:
                 raise ValueError(f"guided knows no guide type {kind}")
             request = Request(RequestKind.JSON_SCHEMA, "true") if kind == "JSON" else Request(_KINDS[kind], guide)
             try:
-                vocabulary = self._vocabularies.ending_with(self._ends)
-                return GuidedMatcher(Matcher(compile(request.grammar(vocabulary), vocabulary)))
+                return GuidedMatcher(Matcher(self._compiler.constraint(request, self._ends)))
             except GuidedError as error:
                 raise ValueError(f"guided: {error}") from error
 

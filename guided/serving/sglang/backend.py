@@ -23,13 +23,12 @@ from sglang.srt.constrained.base_grammar_backend import (
 
 from guided import tokenset
 from guided.constraint.batch import mask_rows
-from guided.constraint.compile import compile as compile_grammar
 from guided.errors import GuidedError, UnsupportedError
+from guided.serving.compilation import compiler_for
 from guided.serving.matcher import Matcher
 from guided.serving.requests import Request, RequestKind
 from guided.serving.sglang.asked import asked_json, asked_tag, content_of
 from guided.serving.sglang.grammar import GuidedGrammar, allocate_masks, apply_masks, move_masks
-from guided.serving.vocabularies import Vocabularies
 
 __all__ = ["KEPT", "GuidedBackend"]
 
@@ -47,7 +46,9 @@ class GuidedBackend(BaseGrammarBackend):
         self.cache: OrderedDict[Any, BaseGrammarObject] = OrderedDict()
         self.vocab_size = vocab_size
         self.whitespace = whitespace
-        self.vocabulary = Vocabularies(tokenizer, vocab_size).ending_with(eos_ids)
+        self._compiler = compiler_for(tokenizer, vocab_size)
+        self._ends = None if eos_ids is None else tuple(eos_ids)
+        self.vocabulary = self._compiler.vocabularies.ending_with(self._ends)
 
     def dispatch_json(self, key_string: str) -> BaseGrammarObject:
         """The grammar of a JSON Schema."""
@@ -125,7 +126,7 @@ class GuidedBackend(BaseGrammarBackend):
         """The grammar, or what SGLang answers with its message: `guided`'s own, with the place and the remedy."""
         try:
             request = asked()
-            constraint = compile_grammar(request.grammar(self.vocabulary), self.vocabulary)
+            constraint = self._compiler.constraint(request, self._ends)
         except GuidedError as error:
             return InvalidGrammarObject(str(error))
         return GuidedGrammar(Matcher(constraint), request, GrammarStats(dispatch_type=kind))

@@ -16,6 +16,7 @@ from sglang.srt.constrained.base_grammar_backend import BaseGrammarObject, Gramm
 
 from guided.constraint.batch import mask_rows
 from guided.errors import GuidedError
+from guided.serving import metrics
 from guided.serving.matcher import Matcher, fill_rows
 from guided.serving.requests import Request
 from guided.tokenset import n_words
@@ -62,6 +63,7 @@ class GuidedGrammar(BaseGrammarObject):
         try:
             allowed = self.matcher.accept(token)
         except GuidedError as error:
+            metrics.failed()
             raise ValueError(str(error)) from error
         if not allowed:
             raise ValueError(self._refusal(token))

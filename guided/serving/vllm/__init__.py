@@ -4,7 +4,6 @@
 
 * `versions`: which releases of vLLM this is written against.
 * `asked`: what a request of vLLM asks for, as a `guided.serving.Request`.
-* `compilation`: `Compiler`, constraints of the requests of one tokenizer; `metrics` counts what it does.
 * `backend`: vLLM's backend and grammar over `guided.serving.Matcher`.
 * `validation`: what is refused before the engine sees it, which a server answers with HTTP 400.
 * `registration`: where all this is put into vLLM, which has no registry of backends.

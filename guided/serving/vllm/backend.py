@@ -18,11 +18,11 @@ from vllm.v1.structured_output.backend_types import StructuredOutputBackend, Str
 
 from guided.constraint.batch import mask_rows
 from guided.errors import GuidedError
+from guided.serving import metrics
+from guided.serving.compilation import compiler_for
 from guided.serving.matcher import Matcher, fill_rows
 from guided.serving.requests import Request
-from guided.serving.vllm import metrics
 from guided.serving.vllm.asked import asked, asked_by_name, most_tokens
-from guided.serving.vllm.compilation import compiler_for
 from guided.tokenset import n_words
 
 __all__ = ["GuidedBackend", "GuidedGrammar"]

@@ -87,7 +87,7 @@ def _starting(method: Any) -> Any:
 
 
 def _warm(tokenizer: Any, size: int) -> None:
-    from guided.serving.vllm.compilation import compiler_for
+    from guided.serving.compilation import compiler_for
 
     # A request tells its own error, to the user who can read it.
     with contextlib.suppress(GuidedError):

@@ -15,9 +15,9 @@ from vllm.exceptions import VLLMValidationError
 
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, LimitError, UnsupportedError, VocabularyError
+from guided.serving.compilation import Compiler, compiler_for
 from guided.serving.matcher import Matcher
 from guided.serving.vllm.asked import WHOLE, asked, field_of, most_tokens
-from guided.serving.vllm.compilation import Compiler, compiler_for
 from guided.serving.vllm.configuration import NAME
 
 __all__ = ["AUTO", "serves", "validate"]

@@ -10,14 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from guided.constraint.compile import compile
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, UnsupportedError
-from guided.grammar.ebnf import ebnf
-from guided.grammar.ir import Grammar as Language
+from guided.serving.compilation import Compiler, compiler_for
 from guided.serving.requests import Request, RequestKind
-from guided.serving.vocabularies import Vocabularies
-from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["TOKENIZER", "CompiledGrammar", "Grammar", "GrammarCompiler", "RefusedError"]
 
@@ -50,7 +46,7 @@ class Grammar:
         """Of a grammar in XGrammar's EBNF."""
         if root_rule_name != "root":
             raise RefusedError(str(_other_root(root_rule_name)))
-        return cls(Request(RequestKind.GRAMMAR, ebnf_string)).checked()
+        return cls(Request(RequestKind.EBNF, ebnf_string)).checked()
 
     @classmethod
     def from_structural_tag(cls, structural_tag: Any) -> Grammar:
@@ -65,16 +61,10 @@ class Grammar:
     def checked(self) -> Grammar:
         """Itself; raises `RefusedError` where it is refused whatever the vocabulary."""
         try:
-            self.language(None)
+            self.request.grammar()
         except GuidedError as error:
             raise RefusedError(str(error)) from error
         return self
-
-    def language(self, vocabulary: Vocabulary | None) -> Language:
-        """Its language."""
-        if self.request.kind is RequestKind.GRAMMAR:
-            return ebnf(self.request.text, special_tokens=None if vocabulary is None else vocabulary.special_tokens)
-        return self.request.grammar(vocabulary)
 
     def __str__(self) -> str:
         return self.request.text
@@ -86,13 +76,12 @@ class CompiledGrammar:
 
     grammar: Grammar
     tokenizer_info: Any
-    vocabularies: Vocabularies
+    compiler: Compiler
 
     def constraint(self, stop_tokens: list[int] | None = None) -> Constrains:
         """What matchers run; with ``stop_tokens`` these end a text, instead of the tokenizer's own."""
-        vocabulary = self.vocabularies.ending_with(stop_tokens)
         try:
-            return compile(self.grammar.language(vocabulary), vocabulary)
+            return self.compiler.constraint(self.grammar.request, stop_tokens)
         except GuidedError as error:
             raise RefusedError(str(error)) from error
 
@@ -103,7 +92,7 @@ class CompiledGrammar:
 
 
 class GrammarCompiler:
-    """Compiles requests for one tokenizer; what was compiled is remembered by `guided.compile`.
+    """Compiles requests for one tokenizer; what was compiled is remembered by `guided.serving.Compiler`.
 
     ``tokenizer_info`` is XGrammar's, made by ``TokenizerInfo.from_huggingface`` after `install`.  The other arguments
     are those of XGrammar, and say nothing here.
@@ -125,7 +114,7 @@ class GrammarCompiler:
                 "guided needs the tokenizer itself: special tokens are not told apart from text in this TokenizerInfo."
                 " Make it by TokenizerInfo.from_huggingface, after guided.serving.xgrammar.install()."
             )
-        self._vocabularies = Vocabularies(tokenizer, tokenizer_info.vocab_size)
+        self._compiler = compiler_for(tokenizer, tokenizer_info.vocab_size)
 
     def compile_json_schema(self, schema: Any, *, strict_mode: bool = True, **layout: Any) -> CompiledGrammar:
         """Of a JSON Schema: text, data, or a Pydantic model.
@@ -149,21 +138,21 @@ class GrammarCompiler:
             return self._compiled(grammar)
         if root_rule_name != "root":
             raise RefusedError(str(_other_root(root_rule_name)))
-        return self._compiled(Grammar(Request(RequestKind.GRAMMAR, grammar)))
+        return self._compiled(Grammar(Request(RequestKind.EBNF, grammar)))
 
     def compile_structural_tag(self, structural_tag: Any) -> CompiledGrammar:
         """Of a structural tag, as text, data, or XGrammar's own class."""
         return self._compiled(Grammar(Request(RequestKind.STRUCTURAL_TAG, _text(structural_tag))))
 
     def clear_cache(self) -> None:
-        """Nothing to do: `guided.compile` keeps the most recent by itself."""
+        """Nothing to do: the most recent are kept, and no more."""
 
     def get_cache_size_bytes(self) -> int:
         """0: see `CompiledGrammar.memory_size_bytes`."""
         return 0
 
     def _compiled(self, grammar: Grammar) -> CompiledGrammar:
-        compiled = CompiledGrammar(grammar, self.tokenizer_info, self._vocabularies)
+        compiled = CompiledGrammar(grammar, self.tokenizer_info, self._compiler)
         compiled.constraint()
         return compiled
 

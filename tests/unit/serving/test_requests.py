@@ -26,6 +26,7 @@ def takes(request: Request, text: str) -> bool:
         (RequestKind.REGEX, "(?=.*7)[0-9]{3}", "174", "184"),
         (RequestKind.CHOICE, '["yes", "no"]', "no", "y"),
         (RequestKind.GRAMMAR, 'root ::= "a" root | "b"', "aab", "aa"),
+        (RequestKind.EBNF, 'root ::= [ab]+ "c"', "abc", "ab"),
         (RequestKind.GRAMMAR, 'start: "a" start | "::= b"', "aa::= b", "b"),
     ],
 )

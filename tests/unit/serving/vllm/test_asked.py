@@ -53,6 +53,7 @@ def test_by_name_it_is_the_same_request():
 
 
 def test_every_kind_has_a_field():
-    assert {field_of(kind) for kind in RequestKind} == {
+    # vLLM tells notations by their looks.
+    assert {field_of(kind) for kind in RequestKind if kind is not RequestKind.EBNF} == {
         f"structured_outputs.{name}" for name in ("json", "json_object", "regex", "choice", "grammar", "structural_tag")
     }

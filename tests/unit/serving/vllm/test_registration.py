@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 import guided
 import guided.serving.vllm as plug_in
-from guided.serving.vllm.compilation import Compiler
+from guided.serving.compilation import Compiler
 from tests.unit.serving.vllm import stand_ins
 from tests.unit.serving.vllm.stand_ins import MODEL, TOKENIZER, StructuredOutputsParams, put_in
 

@@ -40,6 +40,13 @@ def allowed(matcher):
     return set(np.flatnonzero(np.unpackbits(mask[1].view(np.uint8), bitorder="little")).tolist())
 
 
+def test_compilers_of_one_tokenizer_share_what_they_compile(compiler, tokenizer):
+    one, other = (each.compile_json_schema(SCHEMA) for each in (compiler, GrammarCompiler(Info(tokenizer))))
+    assert one.constraint() is other.constraint() is not compiler.compile_regex("a").constraint()
+    with pytest.raises(RefusedError):
+        compiler.compile_grammar('start: "a"')
+
+
 def test_a_request_from_begin_to_end(compiler, tokenizer):
     matcher = GrammarMatcher(compiler.compile_json_schema(SCHEMA))
     for token in tokenizer('{"a": 17}', add_special_tokens=False)["input_ids"]:

@@ -3,9 +3,8 @@
 import pytest
 
 import guided
-from guided.serving import Request, RequestKind
-from guided.serving.vllm import compilation
-from guided.serving.vllm.compilation import Compiler, compiler_for
+from guided.serving import Request, RequestKind, compilation
+from guided.serving.compilation import Compiler, compiler_for
 from tests.unit.serving.vllm.stand_ins import SIZE, TOKENIZER
 
 REQUEST = Request(RequestKind.REGEX, "[ab]+")

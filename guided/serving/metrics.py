@@ -1,8 +1,8 @@
-"""What the backend did, as Prometheus counts them; vLLM's server shows them at ``/metrics`` beside its own.
+"""What was compiled, refused and failed, as Prometheus counts it; servers show it at ``/metrics`` beside their own.
 
-Each process counts for itself.  The server shows its own counts (requests that were checked and refused); those of the
-engine core too where ``PROMETHEUS_MULTIPROC_DIR`` names a folder, which vLLM sets by itself for several servers.
-Without the package prometheus_client, which vLLM requires, nothing is counted.
+Each process counts for itself.  vLLM's server shows its own counts (requests that were checked and refused); those of
+the engine core too where ``PROMETHEUS_MULTIPROC_DIR`` names a folder, which vLLM sets by itself for several servers,
+and SGLang wherever it counts.  Without the package prometheus_client, which both require, nothing is counted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""`Compiler`: the constraints of requests, compiled once for all that ask for the same; knows nothing of vLLM.
+"""`Compiler`: the constraints of an engine's requests, compiled once for all that ask for the same.
 
-vLLM compiles a request twice: its front end, to refuse it, and its engine core, another process, to mask.  Beam search
-compiles it anew for each beam and token, so what was asked for is remembered by its text.
+Engines compile more often than they are asked: vLLM once in its front end, to refuse a request, once in its engine
+core, another process, to mask, and in beam search anew for each beam and token.  So what was asked for is remembered
+by its text.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ import guided
 from guided import tokenset
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError
+from guided.serving import metrics
 from guided.serving.requests import Request, RequestKind
-from guided.serving.vllm import metrics
 from guided.serving.vocabularies import Vocabularies
 
 __all__ = ["Compiler", "compiler_for"]
