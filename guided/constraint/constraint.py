@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from guided.collection import hold, release
 from guided.constraint.effects.shared_rows import SharedRows
 from guided.constraint.end_tokens import EndTokens
+from guided.constraint.engine.machine import ConstraintMachine
 from guided.constraint.explain import explain
 from guided.constraint.limits import Limits
 from guided.constraint.machines import machine_for
@@ -97,6 +98,31 @@ class Constraint:
         """The state after ``token``: 0 when it is not allowed; `end` after an end-of-text id."""
         found = self._steps.get(state * _STRIDE + token)
         return self._advance(state, token) if found is None else found
+
+    def advance_all(self, state: int) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """The tokens of the mask, ``int64[n]`` in an order that is the same for all states, and the state after each.
+
+        Costs a walk over the vocabulary, 2 ms for 128,000 tokens where nearly all are allowed, and is not remembered.
+        None where a checker beside the automaton reads tokens one by one (names or items that must not repeat).
+        """
+        machine = self._machine
+        if not isinstance(machine, ConstraintMachine):
+            return None
+        held = hold()
+        try:
+            tokens, states = np.zeros((2, 0), np.int64)
+            if state > FINISHED:
+                tokens, states = machine.advance_all(state)
+                text = np.isin(tokens, self._ending.array, invert=True)
+                if not text.all():
+                    tokens, states = tokens[text], states[text]
+            if state != DEAD and self.is_accepting(state):
+                tokens = np.concatenate((tokens, self._ending.array))
+                states = np.concatenate((states, np.full_like(self._ending.array, FINISHED)))
+            return tokens, states
+        finally:
+            if held:
+                release()
 
     def advance_bytes(self, state: int, data: bytes) -> int:
         """The state after the bytes of a text, however they would be tokenized; 0 when they cannot come here.

@@ -22,6 +22,8 @@ class EndTokens(PerVocabulary):
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.ids = frozenset(vocabulary.eos_ids)
+        self.array: NDArray[np.int64] = np.array(sorted(self.ids), np.int64)
+        """The ids, ascending."""
         self.row: NDArray[np.uint32] = tokenset.of_ids(self.ids, vocabulary.n_words)
         """Of the end: only these ids."""
         self.nothing: NDArray[np.uint32] = np.zeros_like(self.row)

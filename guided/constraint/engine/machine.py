@@ -39,8 +39,9 @@ from guided.constraint.engine.first_arrays import (
 )
 from guided.constraint.engine.prices import BytePrices, spell
 from guided.constraint.engine.requests import RequestBuffer
-from guided.constraint.engine.survival import check_start, ending_tokens, endings_of, payable, spellable
+from guided.constraint.engine.survival import are_alive, check_start, ending_tokens, endings_of, payable, spellable
 from guided.constraint.engine.token_costs import TokenCosts
+from guided.constraint.engine.token_steps import TokenSteps
 from guided.constraint.limits import Limits
 from guided.grammar.ir import Grammar, Lexing, Mark
 from guided.grammar.regular.derivative import prepare_combinations
@@ -274,6 +275,17 @@ class ConstraintMachine:
             after: list[int] = found.tolist()
             alive = {} if self.plain else {each: payable(self, each) for each in dict.fromkeys(after)}
             return [alive[each] for each in after] if alive else after
+
+    def advance_all(self, state: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Each token that lives and the state after it, as `advance_token` of all; end-of-text ids are no text."""
+        with self.lock:
+            tokens, states = self._token_steps.after(self.run, self.lexed, self.effects.root, state)
+            kept = ... if self.plain else are_alive(self, states)
+            return tokens[kept], states[kept]
+
+    @cached_property
+    def _token_steps(self) -> TokenSteps:
+        return TokenSteps(self.effects.tries.longest, self.vocabulary.size)
 
     def alike(self, state: int) -> int:
         """A state with the same mask that may be at hand: here always the state itself."""

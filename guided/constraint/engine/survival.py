@@ -22,7 +22,7 @@ from guided.kernels.data.layout import DEAD, FAR, FINISHED
 if TYPE_CHECKING:
     from guided.constraint.engine.machine import ConstraintMachine
 
-__all__ = ["NEAR", "check_start", "ending_tokens", "endings_of", "measured", "payable", "spellable"]
+__all__ = ["NEAR", "are_alive", "check_start", "ending_tokens", "endings_of", "measured", "payable", "spellable"]
 
 STEPS_PER_STATE = 7
 """Steps of deciding which terminals can stand side by side, for each state that a search may visit: some 8 us each."""
@@ -150,6 +150,13 @@ def _can_pay(machine: ConstraintMachine, state: int) -> bool:
 
 def _all_owe(machine: ConstraintMachine, state: int) -> bool:
     return all(obligation for _, _, obligation in machine.threads(state))
+
+
+def are_alive(machine: ConstraintMachine, states: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of some states have a way left to an end, asking about each once."""
+    reached = np.unique(states)
+    dead = [state for state in reached.tolist() if spellable(machine, payable(machine, state)) == DEAD]
+    return np.isin(states, dead, invert=True)
 
 
 def ending_tokens(machine: ConstraintMachine, state: int, row: NDArray[np.uint32]) -> NDArray[np.int64]:

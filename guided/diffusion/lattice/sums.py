@@ -1,0 +1,58 @@
+"""Sums and greatest values of runs of logarithms."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["log_sum", "log_sums", "run_maxima"]
+
+Floats = NDArray[np.float64]
+
+_TINY = 1e-290
+"""Sums below have lost digits, or all that they had: they are taken again, each beside its own greatest term."""
+
+
+def run_maxima(values: Floats, starts: NDArray[np.int64]) -> Floats:
+    """The greatest of each run, which begins at ``starts[i]`` and has at least one value."""
+    found: Floats = np.maximum.reduceat(values, starts) if starts.size else np.zeros(0)
+    return found
+
+
+def log_sums(values: Floats, starts: NDArray[np.int64]) -> Floats:
+    """The logarithm of the sum of each run's exponentials; -inf where all of a run are -inf.
+
+    All terms are taken beside the greatest of all, since most runs are long and near it; see `_TINY` for the others.
+    """
+    if not starts.size:
+        return np.zeros(0)
+    top = values.max()
+    if not np.isfinite(top):
+        return np.full(starts.size, top)
+    sums = np.add.reduceat(np.exp(values - top), starts)
+    with np.errstate(divide="ignore"):
+        found: Floats = np.log(sums) + top
+    tiny = sums < _TINY
+    if tiny.any():
+        sizes = np.diff(starts, append=values.size)
+        found[tiny] = _apart(values[np.repeat(tiny, sizes)], sizes[tiny])
+    return found
+
+
+def _apart(values: Floats, sizes: NDArray[np.int64]) -> Floats:
+    """As `log_sums`, each run beside its own greatest term."""
+    starts = np.cumsum(sizes) - sizes
+    tops = np.maximum.reduceat(values, starts)
+    # Runs of -inf alone: any number in the place of the top leaves them so.
+    around = np.where(np.isfinite(tops), tops, 0.0)
+    with np.errstate(divide="ignore"):
+        found: Floats = np.log(np.add.reduceat(np.exp(values - np.repeat(around, sizes)), starts)) + around
+    return found
+
+
+def log_sum(values: Floats) -> float:
+    """The logarithm of the sum of some exponentials."""
+    top = values.max(initial=-np.inf)
+    if not np.isfinite(top):
+        return float(top)
+    return float(top + np.log(np.exp(values - top).sum()))
