@@ -22,6 +22,7 @@ from guided.server.api.guarding.observing import Observing
 from guided.server.api.service import Service
 from guided.server.api.shapes.chat import ChatChunk
 from guided.server.api.shapes.completions import CompletionChunk
+from guided.server.page import page_routes
 
 __all__ = ["application"]
 
@@ -44,6 +45,7 @@ def application(service: Service) -> FastAPI:
     app.state.service = service
     for part in (chat, completions, looking, about):
         app.include_router(part.router)
+    app.router.routes.extend(page_routes())
     for kind in (RequestValidationError, GuidedError, HTTPException, Exception):
         app.add_exception_handler(kind, answer_error)
     settings = service.settings
