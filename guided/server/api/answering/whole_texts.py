@@ -124,7 +124,8 @@ class WholeTexts:
         if job.steer is not None:
             found["same_tokenizer"] = True
         cuts = {"temperature": (job.temperature, 1.0), "top_p": (job.top_p, 1.0), "top_k": (job.top_k, 0)}
-        return found | {name: value for name, (value, neutral) in cuts.items() if value != neutral}
+        # A search is greedy by itself, whatever the temperature: it is asked for at 0 or 1.
+        return found | {name: value for name, (value, neutral) in cuts.items() if value not in (neutral, 0)}
 
     def _sampled(self, model: LanguageModel, loop: asyncio.AbstractEventLoop) -> list[Piece]:
         asked = self.wanted.guided.sampler
@@ -175,24 +176,29 @@ class WholeTexts:
             options["width"] = asked.beams
         if asked.length_penalty is not None:
             options["length_penalty"] = asked.length_penalty
+        # Several hypotheses may be one text, cut into tokens otherwise: so many more are asked for as there are beams.
+        wanted = self.wanted.n
+        most = wanted if asked.beams is None or asked.name == "diverse" else max(wanted, asked.beams)
         result: Any = generate(
-            model, list(self.job.prompt), self.job.constraint, search=function, n=self.wanted.n,
+            model, list(self.job.prompt), self.job.constraint, search=function, n=most,
             must_include=asked.must_include, must_exclude=asked.must_exclude, **self._common(), **options,
         )  # fmt: skip
-        # Several ways to split a text into tokens are several hypotheses: the best of them stands for it.
         best: dict[str, float] = {}
         for each in result.hypotheses:
             if each.text is not None:
                 best.setdefault(each.text, each.score)
-        if not best:
-            raise LimitError("the search found no text", remedy="Raise guided.search.beams, or ask for fewer phrases.")
+        if len(best) < wanted:
+            raise LimitError(
+                f"the search found {len(best)} texts, and {wanted} are wanted",
+                remedy="Raise guided.search.beams, or ask for fewer texts or phrases.",
+            )
         self._account(result.cost.rows)
         report = SearchReport(
             name=asked.name or "dynamic",
             texts=[TextReport(text=text, score=score) for text, score in best.items()],
             passes=result.cost.passes, rows=result.cost.rows,
         )  # fmt: skip
-        return self._pieces(list(best)[: self.wanted.n], search=report)
+        return self._pieces(list(best)[:wanted], search=report)
 
     def _account(self, tokens: int) -> None:
         self.counts.prompt, self.counts.written = len(self.job.prompt), tokens
