@@ -1,9 +1,10 @@
 """Diffusion language models: denoisers that fill many positions at once, in any order.
 
 Reading order: `denoiser` (the interface), `table` (an exact one for tests); `law` (what a step makes of scores),
-`policies` (how much it commits), `loop` (all decoders).
+`layers` and `constrained` (the same under a constraint), `policies` (how much it commits), `loop` (all decoders).
 """
 
+from guided.diffusion.constrained import Constrained
 from guided.diffusion.denoiser import Canvas, Denoiser, Noise, blank
 from guided.diffusion.law import Free, Law, Proposal, Standing
 from guided.diffusion.loop import Denoised, Denoising, Frame, Job, denoise
@@ -27,6 +28,7 @@ __all__ = [
     "Blocks",
     "Canvas",
     "Coherence",
+    "Constrained",
     "Denoised",
     "Denoiser",
     "Denoising",

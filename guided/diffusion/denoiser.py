@@ -113,6 +113,10 @@ class Denoiser(Protocol):
         finished joins the prompt.  None: canvases of any length."""
 
     @property
+    def window(self) -> int | None:
+        """How many unknown positions at once the model was trained on; longer texts are shown it part by part."""
+
+    @property
     def longest(self) -> int | None:
         """The most tokens of prompt and canvas together; None where there is no bound."""
 

@@ -164,6 +164,7 @@ def _written(denoiser: Denoiser, job: Job, how: Denoising, rng: np.random.Genera
     done: tuple[int, ...] = ()
     passes = scored = 0
     while len(done) < job.length and not denoiser.eos_ids.intersection(done):
+        # A text without an end so far: the next block, or the next part of it.
         place = _begun(denoiser, job, done, rng)
         ahead = [place]
         while not _is_over(denoiser, place.canvas):
@@ -187,6 +188,10 @@ def _written(denoiser: Denoiser, job: Job, how: Denoising, rng: np.random.Genera
 def _begun(denoiser: Denoiser, job: Job, done: tuple[int, ...], rng: np.random.Generator) -> _Place:
     """The next canvas of a text; positions beyond the text's length hold what the model writes after an end."""
     left = job.length - len(done)
+    if denoiser.block is None and denoiser.window is not None and denoiser.window < job.length:
+        length = min(job.length, len(done) + denoiser.window)
+        known = {place: token for place, token in job.fixed.items() if place < length} | dict(enumerate(done))
+        return _Place(Standing(blank(denoiser, job.prompt, length, known, chance=rng), (), job.length - length))
     length = left if denoiser.block is None else denoiser.block
     fixed = {place - len(done): token for place, token in job.fixed.items() if 0 <= place - len(done) < length}
     tail = denoiser.pad_id if denoiser.pad_id is not None else min(denoiser.eos_ids, default=None)

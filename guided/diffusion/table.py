@@ -31,6 +31,7 @@ class TableDenoiser:
 
     noise = Noise.MASKED
     pad_id = None
+    window = None
     longest = None
 
     def __init__(self, joint: ArrayLike, eos_ids: Iterable[int] = ()) -> None:

@@ -30,6 +30,7 @@ class BlockDiffusion:
 
     noise = Noise.UNIFORM
     mask_id = None
+    window = None
 
     def __init__(self, model: Any, *, eos_ids: Iterable[int] = (), pad_id: int | None = None) -> None:
         self.model = model

@@ -34,6 +34,7 @@ class CausalPrompt:
 
     noise = Noise.MASKED
     block = None
+    window: int | None = None
 
     def __init__(
         self,
@@ -43,6 +44,7 @@ class CausalPrompt:
         eos_ids: Iterable[int] = (),
         longest: int | None = None,
         pad_id: int | None = None,
+        window: int | None = None,
     ) -> None:
         self.model = model
         self.mask_id = int(mask_id)
@@ -50,6 +52,7 @@ class CausalPrompt:
         self.pad_id = pad_id
         self.width = int(model.get_input_embeddings().num_embeddings)
         self.longest = longest
+        self.window = window
         self.passes = 0
         """Forward passes over canvases so far."""
         self.read = 0

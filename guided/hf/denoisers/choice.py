@@ -54,7 +54,8 @@ def denoiser_for(model: Any, tokenizer: Any = None) -> Denoiser:
         mask_id = getattr(config, "mask_token_id", None)
     longest = getattr(text, "max_position_embeddings", None) or getattr(text, "max_sequence_length", None)
     if kind is CausalPrompt and mask_id is not None:
-        return CausalPrompt(model, mask_id=mask_id, eos_ids=ends, longest=longest, pad_id=pad)
+        window = getattr(config, "canvas_length", None)
+        return CausalPrompt(model, mask_id=mask_id, eos_ids=ends, longest=longest, pad_id=pad, window=window)
     masked_lm = type(model).__name__.endswith("ForMaskedLM")
     separator = getattr(tokenizer, "sep_token_id", None)
     if config.model_type in ("roberta", "xlm-roberta", "camembert") and longest is not None:

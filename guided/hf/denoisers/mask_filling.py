@@ -30,6 +30,7 @@ class MaskFilling:
 
     noise = Noise.MASKED
     block = None
+    window: int | None = None
 
     def __init__(
         self,

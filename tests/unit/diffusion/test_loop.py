@@ -36,7 +36,7 @@ BLOCKS = [FixedBlocks(), FixedBlocks(2), AdaptiveBlocks(frozenset({1}), 4, 0.4)]
 class Mixer:
     """A masked denoiser of any length whose scores depend on all that is known, at random but always the same."""
 
-    noise, block, pad_id, longest = Noise.MASKED, None, None, 64
+    noise, block, pad_id, window, longest = Noise.MASKED, None, None, None, 64
     width, mask_id, eos_ids = 6, 5, frozenset({4})
 
     def __init__(self, sharpness=2.0):
@@ -165,6 +165,19 @@ def test_uniform_noise_is_drawn_anew_and_blocks_follow_each_other():
     assert len(text.tokens) == 6
     with pytest.raises(UnsupportedError, match="random one is not repeated"):
         denoise(Uniform(), [Job((1,), 6)], Denoising(drafts=1))
+
+
+def test_a_long_text_is_shown_part_by_part():
+    class Short(Mixer):
+        window = 4
+
+        def _one(self, canvas):
+            shapes.append((len(canvas.prompt), len(canvas), canvas.unknown))
+            return super()._one(canvas)
+
+    shapes: list[tuple[int, int, int]] = []
+    (text,) = denoise(Short(), [Job((0,), 10)], Denoising(LowConfidence(1)))
+    assert shapes == [(1, 4, 4), (1, 8, 4), (1, 10, 2)] and len(text.tokens) == 10
 
 
 def test_bad_input_is_refused():
