@@ -15,18 +15,19 @@ from starlette.middleware.cors import CORSMiddleware
 
 import guided
 from guided.errors import GuidedError
-from guided.server.api.endpoints import about, chat, completions, looking
+from guided.server.api.endpoints import about, chat, completions, looking, responses
 from guided.server.api.guarding.door import Door
 from guided.server.api.guarding.errors import answer_error
 from guided.server.api.guarding.observing import Observing
 from guided.server.api.service import Service
 from guided.server.api.shapes.chat import ChatChunk
 from guided.server.api.shapes.completions import CompletionChunk
+from guided.server.api.shapes.responses import AnswerEvent
 from guided.server.page import page_routes
 
 __all__ = ["application"]
 
-STREAMED: tuple[type[BaseModel], ...] = (ChatChunk, CompletionChunk)
+STREAMED: tuple[type[BaseModel], ...] = (ChatChunk, CompletionChunk, AnswerEvent)
 """Events of streams, which FastAPI does not see."""
 
 
@@ -43,7 +44,7 @@ def application(service: Service) -> FastAPI:
         summary="Exact schemas, grammars and databases behind OpenAI's endpoints.",
     )  # fmt: skip
     app.state.service = service
-    for part in (chat, completions, looking, about):
+    for part in (chat, completions, responses, looking, about):
         app.include_router(part.router)
     app.router.routes.extend(page_routes())
     for kind in (RequestValidationError, GuidedError, HTTPException, Exception):
