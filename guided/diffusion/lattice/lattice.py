@@ -27,6 +27,7 @@ from guided.diffusion.lattice.limits import LatticeLimits
 from guided.diffusion.lattice.successors import Edges, Layer, Successors
 from guided.diffusion.lattice.sums import log_sum, log_sums, run_maxima
 from guided.errors import GuidedError, LimitError, UnsatisfiableError
+from guided.infer.chance import Chance, Random, chance_of
 
 __all__ = ["Lattice"]
 
@@ -331,8 +332,32 @@ class Lattice:
         first = selection.starts[group]
         return selection.tokens[first : first + selection.sizes[group]]
 
-    def sample(self, chance: np.random.Generator, n: int = 1) -> NDArray[np.int64]:
+    def log_mass(self, tokens: Mapping[int, int]) -> float:
+        """The logarithm of the mass of the lattice's texts with some ``tokens`` by position; -inf where none has them.
+
+        Less `log_z` it is the logarithm of their probability.  Cost: the steps between the first and the last of them.
+        """
+        places = sorted(set(tokens) - set(self._known))
+        if any(tokens[place] != token for place, token in self._known.items() if place in tokens):
+            return -np.inf
+        if not places:
+            return self.log_z
+        mass = self._masses[places[0]]
+        for place in range(places[0], places[-1] + 1):
+            step = self._steps[place]
+            of_groups = step.mass
+            if place in places:
+                selection = step.layer.selection
+                at = np.flatnonzero(selection.tokens == tokens[place])
+                of_groups = np.full(selection.groups.size, -np.inf)
+                if at.size:
+                    of_groups[np.searchsorted(selection.starts, at, side="right") - 1] = self._row(place)[tokens[place]]
+            mass = log_sums(mass[step.layer.source] + of_groups[step.layer.group], step.layer.first[:-1])
+        return log_sum(mass + self._backward[places[-1] + 1])
+
+    def sample(self, rng: Random, n: int = 1) -> NDArray[np.int64]:
         """Texts drawn from the lattice by their weight, independently: ``int64[n, L]``."""
+        chance = chance_of(rng)
         tokens = np.zeros((n, len(self)), np.int64)
         final = np.flatnonzero(self._final)
         at = final[_draw(chance, self._masses[-1][final], n)]
@@ -403,10 +428,6 @@ class Lattice:
         row += np.bincount(selection.tokens, shares, row.size)
 
 
-def _draw(chance: np.random.Generator, weights: Floats, n: int) -> NDArray[np.int64]:
+def _draw(chance: Chance, weights: Floats, n: int) -> NDArray[np.int64]:
     """Places drawn by weights that are given as logarithms."""
-    sums = np.cumsum(np.exp(weights - weights.max()))
-    drawn = np.searchsorted(sums, chance.random(n) * sums[-1], side="right")
-    # The product may round up to the sum itself, behind which is nothing; what has no weight is never drawn.
-    found: NDArray[np.int64] = np.minimum(drawn, int(np.searchsorted(sums, sums[-1]))).astype(np.int64)
-    return found
+    return np.array(chance.indices(np.exp(weights - weights.max()), n), np.int64)

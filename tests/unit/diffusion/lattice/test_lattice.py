@@ -13,6 +13,7 @@ import guided
 from guided.diffusion.lattice import Lattice, LatticeLimits
 from guided.errors import GuidedError, LimitError, UnsatisfiableError
 from guided.grammar.ir import Grammar
+from guided.testing.enumeration import enumerate_choices
 from tests.amounts import Refusals, some
 from tests.tolerances import SUMS
 from tests.twin.random_grammars import random_grammar
@@ -44,6 +45,11 @@ def check(lattice: Lattice, found: dict[tuple[int, ...], float]) -> None:
     assert np.abs(lattice.marginal(len(lattice) - 1) - expected[-1]).max() < SUMS
     for row in lattice.sample(np.random.default_rng(1), 5).tolist():
         assert tuple(row) in found
+        given = {place: row[place] for place in range(0, len(row), 2)}
+        some_of = {text: each for text, each in found.items() if all(text[i] == given[i] for i in given)}
+        assert lattice.log_mass(given) == pytest.approx(log_total(some_of), abs=SUMS, rel=SUMS)
+    assert lattice.log_mass({}) == lattice.log_z
+    assert lattice.log_mass({0: WIDTH - 1}) == -math.inf
 
 
 def compared(constraint: guided.Constrains, rnd: random.Random) -> bool:
@@ -110,17 +116,17 @@ def test_names_that_must_not_repeat() -> None:
 
 
 def test_samples_have_the_law_of_the_product() -> None:
+    """Every random choice of a draw is enumerated."""
     constraint = compiled(guided.gbnf(NESTED))
     logp = np.log(np.random.default_rng(3).dirichlet(np.ones(WIDTH), 4))
     found = weights(constraint, logp, {})
-    n = 20_000
-    drawn = Counter(map(tuple, Lattice(constraint, logp).sample(np.random.default_rng(0), n).tolist()))
+    lattice = Lattice(constraint, logp)
+    drawn: Counter[tuple[int, ...]] = Counter()
+    for probability, tokens in enumerate_choices(lambda chance: tuple(lattice.sample(chance)[0].tolist())):
+        drawn[tokens] += probability
     total = log_total(found)
     assert len(found) > 4
-    for tokens, weight in found.items():
-        share = math.exp(weight - total)
-        # Five standard errors, of draws from a seed; the most is 2.2.
-        assert abs(drawn[tokens] - n * share) <= 5 * math.sqrt(n * share * (1 - share)) + 1
+    assert drawn == pytest.approx({tokens: math.exp(weight - total) for tokens, weight in found.items()}, abs=SUMS)
 
 
 @pytest.mark.parametrize("states", [1, 2, 3])
