@@ -7,6 +7,7 @@ by its text.
 
 from __future__ import annotations
 
+import copy
 import threading
 import time
 from collections import OrderedDict
@@ -17,7 +18,7 @@ import numpy as np
 import guided
 from guided import tokenset
 from guided.constraint.protocol import Constrains
-from guided.errors import GuidedError
+from guided.errors import GuidedError, LimitError
 from guided.serving import metrics
 from guided.serving.requests import Request, RequestKind
 from guided.serving.vocabularies import Vocabularies
@@ -40,13 +41,14 @@ class Compiler:
     def __init__(self, tokenizer: object, size: int | None = None, limits: guided.Limits | None = None) -> None:
         self.vocabularies = Vocabularies(tokenizer, size)
         self.limits = limits
-        self._made: OrderedDict[tuple[Request, tuple[int, ...] | None], Constrains] = OrderedDict()
+        self._made: OrderedDict[tuple[Request, tuple[int, ...] | None], Constrains | LimitError] = OrderedDict()
         self._lock = threading.Lock()
 
     def constraint(self, request: Request, ends: Iterable[int] | None = None) -> Constrains:
         """The constraint of a request in the vocabulary where ``ends`` end a text; None: the tokenizer's own.
 
-        Raises `guided.GuidedError` for what cannot be enforced.
+        Raises `guided.GuidedError` for what cannot be enforced.  What came to a limit of work is remembered, as it
+        took the most and is often asked for again.
         """
         stops = tuple(sorted(set(ends))) if ends else None
         key = (request, stops)
@@ -54,6 +56,9 @@ class Compiler:
             found = self._made.get(key)
             if found is not None:
                 self._made.move_to_end(key)
+        if isinstance(found, LimitError):
+            metrics.refused(request.kind.value, type(found).__name__)
+            raise copy.copy(found)
         if found is not None:
             metrics.found_again()
             return found
@@ -63,13 +68,19 @@ class Compiler:
             found = guided.compile(request.grammar(vocabulary), vocabulary, limits=self.limits)
         except GuidedError as error:
             metrics.refused(request.kind.value, type(error).__name__)
+            if isinstance(error, LimitError):
+                # Without its traceback, which holds all that was made.
+                self._keep(key, copy.copy(error))
             raise
         metrics.compiled(request.kind.value, time.perf_counter() - began)
+        self._keep(key, found)
+        return found
+
+    def _keep(self, key: tuple[Request, tuple[int, ...] | None], made: Constrains | LimitError) -> None:
         with self._lock:
-            self._made[key] = found
+            self._made[key] = made
             while len(self._made) > KEPT:
                 self._made.popitem(last=False)
-        return found
 
     def warm(self) -> None:
         """Read the vocabulary and load the compiled kernels, so that the first request need not wait for them."""

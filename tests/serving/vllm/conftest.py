@@ -6,6 +6,7 @@ models.  It was trained on neither, so what it writes is up to the constraint an
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -89,11 +90,9 @@ def engine(model_path: str) -> Callable[..., Any]:
     return made
 
 
-@pytest.fixture(scope="session")
-def server(model_path: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of vLLM's server of the OpenAI interface, which runs while the session does."""
-    pytest.importorskip("vllm", reason="vLLM is not installed: make test-serving")
-    log = tmp_path_factory.mktemp("server") / "log"
+@contextlib.contextmanager
+def serving(model_path: str, log: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """The address and process of vLLM's server of the OpenAI interface, which runs while the block does."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -107,10 +106,18 @@ def server(model_path: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     with log.open("w") as output, subprocess.Popen(command, stdout=output, stderr=output) as process:
         try:
             _wait(f"http://127.0.0.1:{port}/health", process, log)
-            yield f"http://127.0.0.1:{port}"
+            yield f"http://127.0.0.1:{port}", process
         finally:
             process.terminate()
             process.wait(60)
+
+
+@pytest.fixture(scope="session")
+def server(model_path: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server that runs while the session does."""
+    pytest.importorskip("vllm", reason="vLLM is not installed: make test-serving")
+    with serving(model_path, tmp_path_factory.mktemp("server") / "log") as (address, _):
+        yield address
 
 
 def _wait(address: str, process: subprocess.Popen[bytes], log: Path, seconds: int = 300) -> None:

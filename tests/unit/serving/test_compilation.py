@@ -1,5 +1,7 @@
 """`Compiler`: the same object for the same request and ends, and errors that are counted, not kept."""
 
+import json
+
 import pytest
 
 import guided
@@ -33,6 +35,20 @@ def test_an_error_comes_each_time():
     for _ in range(2):
         with pytest.raises(guided.GrammarError):
             compiler.constraint(Request(RequestKind.REGEX, "("))
+
+
+def test_what_came_to_a_limit_is_not_tried_again(monkeypatch):
+    compiler = Compiler(TOKENIZER, SIZE)
+    schema = {"patternProperties": {f"^[a-z]{{{n}}}x": {"type": "integer"} for n in range(1, 20)}}
+    request = Request(RequestKind.JSON_SCHEMA, json.dumps(schema))
+    with pytest.raises(guided.LimitError) as first:
+        compiler.constraint(request)
+    monkeypatch.setattr(Request, "grammar", None)
+    for _ in range(2):
+        with pytest.raises(guided.LimitError) as again:
+            compiler.constraint(request)
+        assert str(again.value) == str(first.value) and again.value is not first.value
+        assert (again.value.where, again.value.remedy) == (first.value.where, first.value.remedy)
 
 
 def test_limits_are_those_of_the_compiler():
