@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 __all__ = ["Prefixes"]
 
 
 class Prefixes:
-    """An append-only trie of token sequences: a prefix is the number of its node, and equal ones are equal numbers.
+    """A trie of token sequences: a prefix is the number of its node, and equal ones are equal numbers.
 
     There may be several roots, for sequences that are never the same whatever their tokens are.  Memory: one entry a
-    distinct prefix ever met.
+    distinct prefix met since `forget`, until which numbers stay what they are.
     """
 
     def __init__(self) -> None:
@@ -19,6 +19,9 @@ class Prefixes:
         self._token: list[int] = []
         self._depth: list[int] = []
         self._children: dict[tuple[int, int], int] = {}
+
+    def __len__(self) -> int:
+        return len(self._parent)
 
     def root(self) -> int:
         """A new empty sequence, unlike all others."""
@@ -74,6 +77,25 @@ class Prefixes:
             if one < 0 or other < 0:
                 return -1
         return one
+
+    def forget(self, kept: Iterable[int]) -> dict[int, int]:
+        """Forget all prefixes but these and their beginnings, and number those anew: the new numbers by the old."""
+        needed: set[int] = set()
+        for prefix in kept:
+            while prefix >= 0 and prefix not in needed:
+                needed.add(prefix)
+                prefix = self._parent[prefix]
+        old = sorted(needed)  # parents before their children, as they were made
+        numbers = {prefix: number for number, prefix in enumerate(old)}
+        self._parent = [numbers.get(self._parent[prefix], -1) for prefix in old]
+        self._token = [self._token[prefix] for prefix in old]
+        self._depth = [self._depth[prefix] for prefix in old]
+        self._children = {
+            (parent, token): number
+            for number, (parent, token) in enumerate(zip(self._parent, self._token, strict=True))
+            if parent >= 0
+        }
+        return numbers
 
     def tokens(self, prefix: int) -> tuple[int, ...]:
         """All tokens of a prefix, first one first."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, overload
 
@@ -40,6 +40,10 @@ class ScoreStore:
             scores = taken(list(kept.values()), self.empty)
             kept = {prefix: (scores, at) for at, prefix in enumerate(kept)}
         self._entries = kept
+
+    def renumber(self, numbers: Mapping[int, int]) -> None:
+        """Prefixes have other numbers now; those that have none are forgotten."""
+        self._entries = {numbers[prefix]: entry for prefix, entry in self._entries.items() if prefix in numbers}
 
     def entries(self, prefixes: Sequence[int]) -> list[Entry]:
         """The entries of known prefixes."""

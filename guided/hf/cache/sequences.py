@@ -24,6 +24,9 @@ __all__ = ["CachedSequences"]
 PASS_POSITIONS = 4096
 """Positions of one pass; longer work is cut into pieces, to bound the memory of activations."""
 
+MANY_PREFIXES = 1 << 15
+"""Prefixes from which on those of rows that are gone are forgotten: some 8 MB, and a few ms every thousands of tokens."""
+
 
 class CachedSequences:
     """`guided.lm.Sequences` of a network whose cache can be rolled back."""
@@ -38,6 +41,7 @@ class CachedSequences:
         self._prompts: dict[tuple[int, ...], Prompt] = {}
         self._shared_root = self._prefixes.root()
         self._trees: list[tuple[Tree, list[int]]] | None = None
+        self._most_prefixes = MANY_PREFIXES
         self.join(prompts)
 
     def __len__(self) -> int:
@@ -161,6 +165,8 @@ class CachedSequences:
             )
         self._trees = None
         self._scores.keep(row.prefix for row in self._rows)
+        if len(self._prefixes) > self._most_prefixes:
+            self._forget()
         distinct = list(dict.fromkeys(texts))
         for text in distinct:
             if text not in self._prompts:
@@ -170,6 +176,22 @@ class CachedSequences:
         for text in texts:
             end = ends[text]
             self._rows.append(Holder(end.prefix, end.slot, end.prompt))
+
+    def _forget(self) -> None:
+        """Forget the tokens of rows that are gone, where batches go on for ever."""
+        prompts = {row.prompt for row in self._rows} | {prompt for prompt in self._slots.prompts if prompt is not None}
+        kept = [self._shared_root, *self._slots.prefixes]
+        kept += [row.prefix for row in self._rows] + [prompt.root for prompt in prompts]
+        numbers = self._prefixes.forget(kept)
+        self._shared_root = numbers[self._shared_root]
+        for row in self._rows:
+            row.prefix = numbers[row.prefix]
+        for prompt in prompts:
+            prompt.root = numbers[prompt.root]
+        self._prompts = {text: prompt for text, prompt in self._prompts.items() if prompt in prompts}
+        self._slots.renumber(numbers)
+        self._scores.renumber(numbers)
+        self._most_prefixes = max(MANY_PREFIXES, 2 * len(self._prefixes))
 
     def _new_prompt(self, text: tuple[int, ...]) -> Prompt:
         network, needs = self._network, self._needs

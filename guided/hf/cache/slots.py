@@ -7,7 +7,7 @@ and then; no move is made that is not needed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -82,6 +82,16 @@ class Slots:
             work.slot = len(self.content)
             self.content.append(work.prefix)
             self.prompts.append(work.prompt)
+
+    def renumber(self, numbers: Mapping[int, int]) -> None:
+        """Prefixes have other numbers now; every one in `prefixes` has one."""
+        self.content = [numbers.get(prefix, prefix) for prefix in self.content]
+        self._nothing = numbers[self._nothing]
+
+    @property
+    def prefixes(self) -> list[int]:
+        """The prefixes that are needed here."""
+        return [self._nothing, *self.content]
 
     def truncate(self, works: Sequence[Work]) -> None:
         """Before a pass: from now on the works' slots hold no more than their prefixes, even if the pass fails."""

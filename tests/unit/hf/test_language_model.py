@@ -143,6 +143,24 @@ def test_contract_of_architectures(name):
     check_language_model(model, steps=some(20, 3), rows=4, length=12)
 
 
+@pytest.mark.parametrize("name", ["llama", "t5"])
+def test_contract_where_rows_that_are_gone_are_forgotten(name, request, monkeypatch):
+    monkeypatch.setattr("guided.hf.cache.sequences.MANY_PREFIXES", 0)
+    check_language_model(TransformersModel(request.getfixturevalue(name)), steps=some(30, 2))
+
+
+def test_rows_that_come_and_go_leave_nothing_behind(llama, monkeypatch):
+    monkeypatch.setattr("guided.hf.cache.sequences.MANY_PREFIXES", 50)
+    sequences = TransformersModel(llama).start([[5, 6]])
+    for number in range(60):
+        sequences.join([[7 + number % 50, number % 11, 3, 4, 5]])
+        sequences.extend([[8]] + [[9]] * (len(sequences) - 1))
+        sequences.select([0, *range(max(1, len(sequences) - 2), len(sequences))])
+        if number % 5 == 0:
+            sequences.crop([2, *[len(sequences.tokens(row)) for row in range(1, len(sequences))]])
+    assert len(sequences._prefixes) < 150 and len(sequences._prompts) < 20
+
+
 def test_contract_without_a_cache(llama):
     check_language_model(TransformersModel(llama, caching=Caching.NONE), steps=some(15, 2))
 

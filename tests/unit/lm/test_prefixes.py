@@ -30,6 +30,20 @@ def test_equal_prefixes_are_equal_numbers(given_texts):
     assert prefixes.common(root, prefixes.root()) == -1
 
 
+@given(texts, st.data())
+def test_what_is_kept_when_prefixes_are_forgotten(given_texts, data):
+    prefixes = Prefixes()
+    root = prefixes.root()
+    ends = {[root, *prefixes.after(root, text)][-1] for text in given_texts}
+    kept = {end: prefixes.tokens(end) for end in data.draw(st.sets(st.sampled_from(sorted(ends))))}
+    numbers = prefixes.forget([root, *kept])
+    assert len(prefixes) == len({text[:n] for text in kept.values() for n in range(len(text) + 1)} | {()})
+    assert {end: prefixes.tokens(numbers[end]) for end in kept} == kept
+    for end, text in kept.items():
+        assert [numbers[root], *prefixes.after(numbers[root], text)][-1] == numbers[end]
+        assert prefixes.depth(numbers[end]) == len(text)
+
+
 class Shifted:
     """A wrapper that adds 1 to every score."""
 
