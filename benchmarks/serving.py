@@ -1,0 +1,340 @@
+"""Serving: throughput and latency of a `Scheduler` by the number of clients; free, with one schema, with many.
+
+Each client asks again as soon as its answer is whole, so that texts enter and leave the batch all the time.  Loads take
+turns, so that whatever else the machine does falls on all of them.  Free texts are asked for as many tokens as the
+constrained text of the same prompt took: every load is the same prompts and (up to texts that end by themselves) the
+same number of tokens.  ``--one-by-one`` adds `guided.generate`, a prompt at a time; ``--hostile`` compiles and serves
+hostile schemas beside the load; ``--requests N`` looks for a leak instead; ``--http URL`` asks a server.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import json
+import os
+import platform
+import statistics
+import subprocess
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import torch
+
+import guided
+from guided.hf import LoadedModel, generate, load
+from guided.server.scheduling import Compiler, Failed, Finished, Job, Scheduler, Token
+from guided.serving.requests import Request, RequestKind
+
+MOST_TOKENS = 64
+WORDS = ("name", "city", "street", "colour", "brand", "title", "owner", "model", "region", "status", "label", "kind")
+HOSTILE = (
+    {"type": "string", "pattern": "^(a|b)*a(a|b){14}$"},
+    {"allOf": [{"type": "string", "pattern": f"[a-z]{{3}}{i}.*(x|y){{{i}}}"} for i in range(5)]},
+    {"anyOf": [
+        {"type": "object", "properties": {
+            f"p{i}_{j}": {"type": "string", "pattern": f"^[a-z]{{{i},{i + 20}}}x{j}$"} for j in range(20)
+        }} for i in range(30)
+    ]},
+)  # fmt: skip
+"""Dear to compile, to make masks of, or both: with the default limits each takes some tenths of a second."""
+
+
+def schema(number: int) -> dict[str, Any]:
+    """A schema of its own for each number: other names, bounds and choices, texts of 30 to 60 tokens."""
+    first, second = WORDS[number % 12], WORDS[(number * 5 + 3) % 12] + str(number)
+    return {
+        "type": "object",
+        "properties": {
+            first: {"type": "string", "minLength": 2, "maxLength": 12 + number % 9},
+            second: {"type": "integer", "minimum": number % 50, "maximum": 100 + number},
+            "tags": {"type": "array", "items": {"enum": [f"a{number}", "b", "c"]}, "minItems": 1, "maxItems": 3},
+            "ok": {"type": "boolean"},
+        },
+        "required": [first, second, "tags", "ok"],
+        "additionalProperties": False,
+    }
+
+
+@dataclass
+class Load:
+    """What one load came to."""
+
+    seconds: float = 0.0
+    texts: int = 0
+    tokens: int = 0
+    invalid: int = 0
+    firsts: list[float] = field(default_factory=list)
+    """Seconds to each first token."""
+    gaps: list[float] = field(default_factory=list)
+    """Seconds between tokens of one text."""
+
+    @property
+    def rate(self) -> float:
+        """Tokens a second."""
+        return self.tokens / self.seconds
+
+    def add(self, other: Load) -> None:
+        """Put two turns of a load together."""
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
+
+
+Ask = Callable[[int, dict[str, Any] | None, int], AsyncIterator[str | None]]
+"""``ask(number, schema, most)``: what each token adds to the text of the request."""
+
+
+class InProcess:
+    """Requests to a scheduler and a compiler in this process."""
+
+    def __init__(self, model: LoadedModel) -> None:
+        self.model = model
+        self.scheduler = Scheduler(model)
+        self.compiler = Compiler(model.vocabulary)
+
+    async def __call__(self, number: int, wanted: dict[str, Any] | None, most: int) -> AsyncIterator[str]:
+        constraint = None
+        if wanted is not None:
+            constraint = await self.compiler.compiled(Request(RequestKind.JSON_SCHEMA, json.dumps(wanted)))
+        job = Job(prompt(self.model, number), constraint, most, seed=number, temperature=0.7, client=str(number % 64))
+        async with self.scheduler.submit(job) as stream:
+            async for event in stream:
+                if isinstance(event, Failed):
+                    raise event.error
+                if isinstance(event, Token):
+                    yield event.text
+                elif isinstance(event, Finished):
+                    assert event.whole or wanted is None
+
+    async def close(self) -> None:
+        """End both."""
+        self.compiler.close()
+        await self.scheduler.close()
+
+
+class ByHttp:
+    """Requests to a server by streamed completions, with the server's defaults."""
+
+    def __init__(self, url: str) -> None:
+        import httpx
+
+        self.client = httpx.AsyncClient(base_url=url, timeout=600, limits=httpx.Limits(max_connections=None))
+        self.model = ""
+
+    async def __call__(self, number: int, wanted: dict[str, Any] | None, most: int) -> AsyncIterator[str]:
+        self.model = self.model or (await self.client.get("/v1/models")).json()["data"][0]["id"]
+        body: dict[str, Any] = {
+            "model": self.model, "max_tokens": most, "stream": True, "temperature": 0.7, "seed": number,
+            "prompt": text(number),
+        }  # fmt: skip
+        if wanted is not None:
+            named = {"name": "answer", "schema": wanted, "strict": False}
+            body["response_format"] = {"type": "json_schema", "json_schema": named}
+        async with self.client.stream("POST", "/v1/completions", json=body) as answer:
+            if answer.status_code != 200:
+                raise RuntimeError(f"{answer.status_code}: {(await answer.aread()).decode()[:300]}")
+            async for line in answer.aiter_lines():
+                if line.startswith("data: {"):
+                    for choice in json.loads(line[6:]).get("choices", ()):
+                        yield choice.get("text") or ""
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self.client.aclose()
+
+
+def text(number: int) -> str:
+    """A prompt of some 40 tokens."""
+    return f"Extract the record with the {WORDS[number % 12]} of customer {number}, aged {number % 90}, as JSON:\n"
+
+
+def prompt(model: LoadedModel, number: int) -> tuple[int, ...]:
+    """The same as ids."""
+    return tuple(model.tokenizer(text(number))["input_ids"])
+
+
+async def one_load(
+    ask: Ask, clients: int, rounds: int, schema_of: Callable[[int], dict[str, Any] | None], lengths: dict[int, int]
+) -> Load:
+    """``clients`` that ask ``rounds`` times each; ``lengths`` are tokens by request: noted, or asked for if free."""
+    found = Load()
+    everyone = asyncio.Barrier(clients)
+
+    async def client(own: int) -> None:
+        await everyone.wait()
+        for turn in range(rounds):
+            number = own + clients * turn
+            wanted = schema_of(number)
+            most = MOST_TOKENS if wanted is not None else lengths.get(number, MOST_TOKENS)
+            pieces: list[str] = []
+            last = time.perf_counter()
+            async for piece in ask(number, wanted, most):
+                now = time.perf_counter()
+                (found.gaps if pieces else found.firsts).append(now - last)
+                last = now
+                pieces.append(piece or "")
+            found.texts += 1
+            found.tokens += len(pieces)
+            if wanted is not None:
+                lengths[number] = len(pieces)
+                found.invalid += not is_valid("".join(pieces), wanted)
+
+    began = time.perf_counter()
+    await asyncio.gather(*[client(own) for own in range(clients)])
+    found.seconds = time.perf_counter() - began
+    return found
+
+
+def is_valid(answer: str, wanted: dict[str, Any]) -> bool:
+    """Is it a text of the schema, by another library than ours?"""
+    try:
+        jsonschema.validate(json.loads(answer), wanted)
+    except (ValueError, jsonschema.ValidationError):
+        return False
+    return True
+
+
+LOADS: dict[str, Callable[[int], dict[str, Any] | None]] = {
+    "all different": schema,
+    "all alike": lambda number: schema(0),
+    "free": lambda number: None,
+}
+
+
+async def compare(ask: Ask, clients: int, rounds: int, turns: int, hostile: bool) -> dict[str, Load]:
+    """Each load ``turns`` times, in turns."""
+    found = {name: Load() for name in LOADS}
+    if hostile:
+        found["all different, hostile beside"] = Load()
+    lengths: dict[int, int] = {}
+    await one_load(ask, clients, 1, schema, {})  # kernels, caches
+    for _ in range(turns):
+        for name, total in found.items():
+            beside = asyncio.create_task(be_hostile(ask)) if "hostile" in name else None
+            total.add(await one_load(ask, clients, rounds, LOADS.get(name, schema), lengths))
+            if beside is not None:
+                beside.cancel()
+    return found
+
+
+async def be_hostile(ask: Ask) -> None:
+    """Ask for hostile schemas, a new one every half second."""
+    number = 0
+    while True:
+        wanted = {**HOSTILE[number % len(HOSTILE)], "title": f"hostile {number}"}
+        try:
+            async for _ in ask(100_000 + number, wanted, 64):
+                pass
+        except (guided.GuidedError, RuntimeError):
+            pass
+        number += 1
+        await asyncio.sleep(0.5)
+
+
+def one_by_one(model: LoadedModel, n: int) -> Load:
+    """`guided.generate`, a prompt after the other; compiling is not counted."""
+    found = Load()
+    constraints = [guided.compile(guided.json_schema(schema(number)), model.vocabulary) for number in range(n)]
+    for number, constraint in enumerate(constraints):
+        began = time.perf_counter()
+        answer = generate(
+            model, list(prompt(model, number)), constraint, max_new_tokens=MOST_TOKENS, do_sample=True, temperature=0.7,
+            seed=number,
+        )  # fmt: skip
+        found.seconds += time.perf_counter() - began
+        found.texts += 1
+        found.tokens += len(answer.token_ids) + 1
+    return found
+
+
+async def look_for_leaks(ask: Ask, requests: int, clients: int) -> list[tuple[int, float]]:
+    """The process's resident memory in MiB after each tenth of so many requests, all with schemas of their own."""
+    found: list[tuple[int, float]] = []
+    for part in range(10):
+        start = part * requests // 10
+        rounds = max(1, requests // 10 // clients)
+        await one_load(ask, clients, rounds, lambda number, start=start: schema(start + number), {})  # type: ignore[misc]
+        gc.collect()
+        found.append(((part + 1) * rounds * clients, resident()))
+        print(f"  {found[-1][0]:5d} requests: {found[-1][1]:.0f} MiB", flush=True)
+    return found
+
+
+def resident() -> float:
+    """Resident memory of this process in MiB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """In milliseconds."""
+    ordered = sorted(values)
+    return 1e3 * ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("nan")
+
+
+def row(clients: int, name: str, load: Load) -> dict[str, Any]:
+    """A load as a row of the table."""
+    return {
+        "clients": clients, "load": name, "texts": load.texts, "invalid": load.invalid,
+        "tokens_per_second": round(load.rate, 1), "first_p50_ms": round(percentile(load.firsts, 0.5), 1),
+        "first_p99_ms": round(percentile(load.firsts, 0.99), 1), "between_p50_ms": round(percentile(load.gaps, 0.5), 1),
+        "between_p99_ms": round(percentile(load.gaps, 0.99), 1),
+    }  # fmt: skip
+
+
+def machine() -> dict[str, Any]:
+    """Where and of what this was measured."""
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return {
+        "commit": commit.stdout.strip(), "machine": platform.machine(), "cores": os.cpu_count(),
+        "load_before": round(os.getloadavg()[0], 2), "torch": torch.__version__, "threads": torch.get_num_threads(),
+    }  # fmt: skip
+
+
+async def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """All that was asked for."""
+    report: dict[str, Any] = {**machine(), "rows": []}
+    model = load(options.model)
+    ask: Any = ByHttp(options.http) if options.http else InProcess(model)
+    if options.requests:
+        report["resident_mib"] = await look_for_leaks(ask, options.requests, max(options.clients))
+    else:
+        for clients in options.clients:
+            loads = await compare(ask, clients, options.rounds, options.turns, options.hostile)
+            report["rows"] += [row(clients, name, load) for name, load in loads.items()]
+        if options.one_by_one:
+            alone = [one_by_one(model, 12) for _ in range(options.turns)]
+            rates = [each.rate for each in alone]
+            report["one_by_one_tokens_per_second"] = round(statistics.median(rates), 1)
+    await ask.close()
+    return report
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="nano")
+    parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 64])
+    parser.add_argument("--rounds", type=int, default=3, help="texts of each client in a turn")
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--one-by-one", action="store_true")
+    parser.add_argument("--hostile", action="store_true")
+    parser.add_argument("--requests", type=int, default=0)
+    parser.add_argument("--http", metavar="URL")
+    parser.add_argument("--json", type=Path, help="write the report here")
+    options = parser.parse_args()
+    report = asyncio.run(measure(options))
+    for each in report["rows"]:
+        print("  ".join(f"{name} {value}" for name, value in each.items()))
+    print({name: value for name, value in report.items() if name != "rows"})
+    if options.json:
+        options.json.write_text(json.dumps(report, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
