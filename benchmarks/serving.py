@@ -163,10 +163,8 @@ async def one_load(
 ) -> Load:
     """``clients`` that ask ``rounds`` times each; ``lengths`` are tokens by request: noted, or asked for if free."""
     found = Load()
-    everyone = asyncio.Barrier(clients)
 
     async def client(own: int) -> None:
-        await everyone.wait()
         for turn in range(rounds):
             number = own + clients * turn
             wanted = schema_of(number)

@@ -94,7 +94,7 @@ class Compiler:
         waiting = asyncio.shield(asyncio.wrap_future(future))
         try:
             return await asyncio.wait_for(waiting, self.limits.seconds)
-        except TimeoutError:
+        except asyncio.TimeoutError:
             raise LimitError(
                 f"the grammar was not compiled within {self.limits.seconds} seconds",
                 remedy="Ask again later, or simplify the grammar.",

@@ -23,8 +23,9 @@ class SchedulerLimits:
     """How long a job may take from its first token on; then its text is cut (`Reason.TIME`)."""
     alternatives: int = 20
     """Most alternatives that a job may ask for."""
-    prompt_tokens: int = 512
-    """Tokens of prompts that are read between two tokens of everybody else; longer prompts are read in pieces."""
+    prompt_tokens: int | None = None
+    """Tokens of prompts that are read between two tokens of everybody else; longer prompts are read in pieces.  None:
+    128 on a processor, where that takes about as long as a token of 64 texts, and 2048 on an accelerator."""
     runs: int = 2
     """Functions that `Scheduler.run` runs at once."""
     waiting_runs: int = 32

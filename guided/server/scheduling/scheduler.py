@@ -52,6 +52,8 @@ class Scheduler:
         positions = getattr(model.model.config.get_text_config(), "max_position_embeddings", None)
         room = min(self.limits.cached_tokens, positions or self.limits.cached_tokens)
         self._job_tokens = min(self.limits.job_tokens or room, room)
+        on_processor = model.model.device.type == "cpu"
+        self._prompt_tokens = self.limits.prompt_tokens or (128 if on_processor else 2048)
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._waiting: FairQueue[Growing] = FairQueue()
@@ -182,7 +184,7 @@ class Scheduler:
             drawn = lane.draw()
             self._hand_out(jobs)
             lane.advance()
-            lane.read_on(self.limits.prompt_tokens)
+            lane.read_on(self._prompt_tokens)
         except Exception as error:
             self._give_up(lane, error)
         else:
@@ -240,7 +242,7 @@ class Scheduler:
                 size = len(first.job.prompt)
                 if rows >= self._most_rows or reserved + first.reserved > self.limits.cached_tokens:
                     break
-                if entering and read + size > self.limits.prompt_tokens:
+                if entering and read + size > self._prompt_tokens:
                     break
                 entering.append(self._waiting.take())
                 reserved, rows, read = reserved + first.reserved, rows + 1, read + size
@@ -258,7 +260,7 @@ class Scheduler:
         if not jobs:
             return
         try:
-            lane.enter(jobs, self.limits.prompt_tokens)
+            lane.enter(jobs, self._prompt_tokens)
         except Exception as error:
             for growing in jobs:
                 growing.fail(GuidedError(f"the prompt could not be read: {type(error).__name__}: {error}"))

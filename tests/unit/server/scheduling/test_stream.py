@@ -48,7 +48,7 @@ def test_events_come_in_order_and_the_last_one_ends_the_iteration() -> None:
 def test_a_reader_that_was_cancelled_loses_nothing() -> None:
     async def run() -> None:
         stream = Stream(lambda: None)
-        with pytest.raises(TimeoutError):
+        with pytest.raises(asyncio.TimeoutError):
             await asyncio.wait_for(anext(stream), 0.01)
         deliver([(stream, [token(1), END])])
         assert await read(stream) == [token(1), END]
