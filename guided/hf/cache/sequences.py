@@ -25,7 +25,7 @@ PASS_POSITIONS = 4096
 """Positions of one pass; longer work is cut into pieces, to bound the memory of activations."""
 
 MANY_PREFIXES = 1 << 15
-"""Prefixes from which on those of rows that are gone are forgotten: some 8 MB, and a few ms every thousands of tokens."""
+"""Prefixes from which on those of rows that are gone are forgotten: some 8 MB, a few ms now and then."""
 
 
 class CachedSequences:
