@@ -103,13 +103,14 @@ bench: $(STAMP)
 # Frameworks that ask for objects, in an environment of their own.
 FRAMEWORKS := .venv-frameworks
 test-frameworks: $(FRAMEWORKS)/.installed
-	@$(FRAMEWORKS)/bin/python -m pytest tests/serving/test_frameworks.py -rs
+	@$(FRAMEWORKS)/bin/python -m pytest tests/serving/test_frameworks.py tests/serving/test_clients.py -rs
 
 $(FRAMEWORKS)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(FRAMEWORKS)
-	$(FRAMEWORKS)/bin/python -m pip install --constraint constraints.txt --editable '.[test]'
+	$(FRAMEWORKS)/bin/python -m pip install --constraint constraints.txt --editable '.[serve,test]'
 	$(FRAMEWORKS)/bin/python -m pip install 'outlines>=1.3' 'langchain-core>=1.0'
 	$(FRAMEWORKS)/bin/python -m pip install 'llama-index-core>=0.14' 'instructor>=1.17' 'dspy>=3.4'
+	$(FRAMEWORKS)/bin/python -m pip install 'langchain-openai>=1.0' 'llama-index-llms-openai>=0.8'
 	@touch $@
 
 clean:
