@@ -7,6 +7,7 @@
 #   make test-serving the plug-in of vLLM in vLLM itself, in an environment of its own (4 GB)
 #   make test-engines MLX-LM, llama.cpp, SGLang and others, in one of their own (5 GB)
 #   make test-frameworks   LangChain and others that ask for objects, in one of their own
+#   make test-browser the page of `guided serve` in Chromium, which has to be installed (axe-core too where npm is)
 #   make lint         ruff and mypy only                 make bench       the benchmarks, beside peers (needs DATA)
 #   make clean        remove .venv and caches
 #
@@ -22,7 +23,7 @@ EXTRAS := sql,postgresql,mysql,duckdb,arrow,bench,eval,ray,serve,monitor,kg,chem
 export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: install demo test test-slow test-low test-serving test-engines test-frameworks lint bench clean
+.PHONY: install demo test test-slow test-low test-serving test-engines test-frameworks test-browser lint bench clean
 .DEFAULT_GOAL := install
 
 install: $(STAMP)
@@ -113,6 +114,18 @@ $(FRAMEWORKS)/.installed: pyproject.toml constraints.txt
 	$(FRAMEWORKS)/bin/python -m pip install 'langchain-openai>=1.0' 'llama-index-llms-openai>=0.8'
 	@touch $@
 
+# The page in a real browser: Playwright drives the Chromium that is installed, and axe-core, where npm can fetch it, looks
+# for what keeps people out.  Screenshots go into the docs.
+BROWSER := .browser
+test-browser: $(STAMP) $(BROWSER)/.installed
+	@PYTHONPATH=$(BROWSER)/python GUIDED_SCREENSHOTS=docs/images \
+		GUIDED_AXE=$(wildcard $(BROWSER)/node_modules/axe-core/axe.min.js) $(BIN)/python -m pytest tests/browser -rs
+
+$(BROWSER)/.installed: Makefile
+	$(BIN)/python -m pip install --target $(BROWSER)/python --upgrade 'playwright>=1.50'
+	npm install --prefix $(BROWSER) --no-save 'axe-core@4' || echo "== no axe-core: its checks are left out"
+	@touch $@
+
 clean:
-	rm -rf $(VENV) $(LOW) $(SERVING) $(ENGINES) $(FRAMEWORKS) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(BROWSER) $(VENV) $(LOW) $(SERVING) $(ENGINES) $(FRAMEWORKS) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find guided tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -30,7 +30,7 @@ function value(node, tokens, posteriors, others) {
   const line = [
     node.parent && make("span", { class: "name" }, `${node.key}`),
     make("span", { class: `value ${node.kind ?? ""} ${node.done ? "" : "open"}` }, node.kind ? shown : "…"),
-    other !== undefined && !container && other !== shown && make("span", { class: "chip differs" }, "differs"),
+    others && !container && other !== shown && make("span", { class: "chip differs" }, "differs"),
     Number.isFinite(share) && make("span", { class: "share" }, meter(share), make("span", {}, percent(share))),
   ].filter(Boolean);
   const rest = container ? [] : (posterior?.alternatives ?? []).slice(1, 5);

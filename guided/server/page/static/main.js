@@ -13,6 +13,7 @@ const QUIET = 400;
 const NOBODY = { samplers: [], searches: [], steerers: [], drafts: [], databases: [] };
 const KEPT = "guided.form";
 
+const kept = JSON.parse(sessionStorage.getItem(KEPT) ?? "null");
 let model = null;
 let checking = 0;
 
@@ -197,8 +198,8 @@ async function connect() {
     state.className = "chip failed";
     byId("keyed").hidden = error.status !== 401;
   }
-  const kept = JSON.parse(sessionStorage.getItem(KEPT) ?? "null");
-  if (kept) kept.settings.forEach((values, at) => settings[at].set(values));
+  // Methods and drafts can be chosen only now that the server has named them.
+  kept?.settings.forEach((values, at) => settings[at].set(values));
   changed();
 }
 
@@ -227,7 +228,6 @@ byId("keyed").addEventListener("submit", (event) => { event.preventDefault(); ke
 addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) run();
 });
-const kept = JSON.parse(sessionStorage.getItem(KEPT) ?? "null");
 byId("compare").checked = kept?.compare ?? false;
 use(kept ?? EXAMPLES[0]);
 compare();

@@ -26,7 +26,7 @@ export class TokenCard {
 
   // `asked` says how to ask for reasons: {model, grammar, prefix_ids}; null where there is no grammar.
   show(button, token, asked, pin) {
-    if (this.pinned && !pin) return;
+    if ((this.pinned && !pin) || this.returning) return;
     clearTimeout(this.leaving);
     this.button?.removeAttribute("aria-describedby");
     this.button = button;
@@ -48,7 +48,9 @@ export class TokenCard {
     this.element.hidden = true;
     this.pinned = false;
     this.button?.removeAttribute("aria-describedby");
+    this.returning = true;
     if (back) this.button?.focus();
+    this.returning = false;
   }
 
   place() {
@@ -75,14 +77,14 @@ export class TokenCard {
       rows.find((row) => row.explain)?.explain();
     }, PATIENCE);
     return [
-      make("header", {},
+      make("div", { class: "head" },
         make("code", { class: "big" }, token.bytes.length ? visible(token.text) : "end of text"),
         token.drafted && make("span", { class: "chip drafted" }, "drafted"),
         make("button", { type: "button", class: "quiet", "aria-label": "Close", onclick: () => this.hide(true) }, "✕")),
       make("dl", { class: "facts" }, facts.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value)))),
       rows.length > 0 && make("table", {},
         make("caption", {}, "What might have come"),
-        make("thead", {}, make("tr", {}, ["token", "model", "drawn", ""].map((name) => make("th", { scope: "col" }, name)))),
+        make("thead", {}, make("tr", {}, ["token", "model", "drawn", "reason"].map((name) => make("th", { scope: "col" }, name)))),
         make("tbody", {}, rows.flatMap((row) => row.elements))),
       place,
     ].filter(Boolean);
