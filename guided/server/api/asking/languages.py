@@ -56,8 +56,9 @@ class Languages:
 
     def _compiled(self, source: Source) -> Constrains:
         constraint = guided.compile(source.grammar(self.known), self.vocabulary)
-        # The first mask makes most of the tables.
+        # The first mask and the shortest text make most of the tables, which would else be made in the event loop.
         constraint.fill_mask(constraint.start, np.empty(self.vocabulary.n_words, np.uint32))
+        constraint.shortest_completion(constraint.start)
         return constraint
 
     def close(self) -> None:

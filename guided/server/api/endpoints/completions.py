@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -39,7 +40,9 @@ async def completions(request: Request, body: CompletionRequest, service: Here) 
     if body.stream_options is not None and not body.stream:
         raise ApiError(400, "stream_options: pass stream as well", param="stream_options", code="invalid_value")
     paths = Paths("guided.grammar", "max_tokens")
-    goal = goal_of(None, (), None, None, body.guided, service.settings, paths)
+    # Texts as they stand: nothing is told apart in them.
+    plain = replace(service.settings, thinking=None)
+    goal = goal_of(None, (), None, None, body.guided, plain, paths)
     temperature = 1.0 if body.temperature is None else float(body.temperature)
     top_p = 1.0 if body.top_p is None else float(body.top_p)
     drawing = Drawing(temperature, top_p, body.seed, stops_of(body.stop))
@@ -63,7 +66,7 @@ async def completions(request: Request, body: CompletionRequest, service: Here) 
             more["guided"] = extra
         choices.append(
             CompletionChoice(
-                index=i, text=text.reasoning + text.content, finish_reason=text.finish,  # type: ignore[arg-type]
+                index=i, text=text.content, finish_reason=text.finish,  # type: ignore[arg-type]
                 logprobs=None if law is None else _columns(text.logprobs, 0), **more,
             )
         )  # fmt: skip

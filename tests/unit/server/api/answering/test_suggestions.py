@@ -50,7 +50,7 @@ def test_each_suggestion_leads_to_a_schema() -> None:
 
     rng = random.Random(0)
     whole = 0
-    for _ in range(30):
+    for _ in range(10):
         text = "{"
         for _ in range(12):
             found = inserts(text)
@@ -66,4 +66,4 @@ def test_each_suggestion_leads_to_a_schema() -> None:
             jsonschema.Draft7Validator.check_schema(schema)
             whole += 1
             break
-    assert whole >= 5
+    assert whole >= 2
