@@ -71,12 +71,12 @@ _named: set[str] = set()
 
 def _name_toy(name: str, loaded: LoadedModel) -> None:
     """Say once, to people at a terminal, what the answers of a packaged model are worth."""
-    from guided.hf.loading import PACKAGED
+    from guided.hf.loading import PACKAGED, PACKAGED_DENOISER
     from guided.nano.experts import Expert
 
     if _named or not stderr_console().is_terminal:
         return
-    if name in (PACKAGED, *(expert.value for expert in Expert)):
+    if name in (PACKAGED, PACKAGED_DENOISER, *(expert.value for expert in Expert)):
         _named.add(name)
         millions = sum(parameter.numel() for parameter in loaded.model.parameters()) / 1e6
         print_note(

@@ -7,6 +7,7 @@ Reading order: `denoiser` (the interface), `table` (an exact one for tests); `la
 from guided.diffusion.constrained import Constrained
 from guided.diffusion.denoiser import Canvas, Denoiser, Noise, blank
 from guided.diffusion.law import Free, Law, Proposal, Standing
+from guided.diffusion.layers import Layers, Transitions
 from guided.diffusion.loop import Denoised, Denoising, Frame, Job, denoise
 from guided.diffusion.policies import (
     AdaptiveBlocks,
@@ -39,6 +40,7 @@ __all__ = [
     "Free",
     "Job",
     "Law",
+    "Layers",
     "LocalDeterminism",
     "LowConfidence",
     "Noise",
@@ -47,6 +49,7 @@ __all__ = [
     "Standing",
     "TableDenoiser",
     "Threshold",
+    "Transitions",
     "View",
     "blank",
     "denoise",

@@ -12,6 +12,9 @@ __all__ = ["PACKAGED", "extraction_request", "sql_request"]
 PACKAGED = "nano"
 """The same name as `guided.hf.loading.PACKAGED`, which cannot be imported without torch."""
 
+_OF_THESE_PROMPTS = (PACKAGED, "nano-diffusion")
+"""The packaged models that know the prompts of `guided.nano`."""
+
 _DIALECTS = {
     "sqlite": "SQLite",
     "postgresql": "PostgreSQL",
@@ -23,7 +26,7 @@ _DIALECTS = {
 
 def extraction_request(model: str, schema: Any, text: str) -> str:
     """The prompt for a JSON value of ``schema`` (data) that holds what ``text`` says."""
-    if model == PACKAGED:
+    if model in _OF_THESE_PROMPTS:
         from guided.nano import extraction_prompt
 
         return extraction_prompt(schema, text)
@@ -37,7 +40,7 @@ def extraction_request(model: str, schema: Any, text: str) -> str:
 
 def sql_request(model: str, database: DatabaseSchema, question: str) -> str:
     """The prompt for one SELECT statement over a database's tables that answers a question."""
-    if model == PACKAGED:
+    if model in _OF_THESE_PROMPTS:
         from guided import nano
 
         tables = [

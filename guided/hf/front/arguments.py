@@ -13,6 +13,7 @@ from guided.hf.front.request import OWN_OPTIONS, Request, read_model, read_promp
 from guided.hf.front.transformers_loop import run_transformers, transformers_options
 
 if TYPE_CHECKING:
+    from guided.diffusion import Denoiser
     from guided.draft import Drafting
     from guided.hf.front.draft_argument import Draft
     from guided.hf.front.sampling import Sampler
@@ -63,11 +64,17 @@ class Arguments:
 
     def _request(self) -> Request:
         """The arguments resolved.  Raises `GuidedError` for those that do not go together or cannot be read."""
+        if self._denoiser is not None:
+            self._check_denoiser()
         drafting = self._drafting()
         self._check()
         whole = self._looks_at_whole_texts
         options = {name: value for name, value in self.options.items() if name not in CALL_OPTIONS}
-        model, tokenizer, ends = read_model(self.model, self.tokenizer, whole=whole)
+        if self._denoiser is None:
+            model, tokenizer, ends = read_model(self.model, self.tokenizer, whole=whole)
+        else:
+            model, tokenizer = self._denoiser, self.tokenizer or getattr(self.model, "tokenizer", None)
+            ends = sorted(self._denoiser.eos_ids)
         if not whole:
             options = transformers_options(options, tokenizer, self.n)
         prompts = read_prompts(
@@ -78,6 +85,26 @@ class Arguments:
             model, tokenizer, ends, prompts, self.max_new_tokens, self.n, self.seed, stack_of(self.steer),
             bool(self.options.get("same_tokenizer", False)), drafting, options,
         )  # fmt: skip
+
+    @cached_property
+    def _denoiser(self) -> Denoiser | None:
+        """The model as a denoiser, where it is one."""
+        from guided.hf.denoisers.choice import denoiser_for, is_denoiser
+
+        return denoiser_for(self.model, self.tokenizer) if is_denoiser(self.model) else None
+
+    def _check_denoiser(self) -> None:
+        """Raise `UnsupportedError` for what asks for the next token of a model that has none."""
+        for name, wanted in (
+            ("sampler", self.sampler is not None), ("search", self._searches), ("heal", self.heal),
+            ("draft", self.draft is not None), ("steer", bool(self.steer)),
+        ):  # fmt: skip
+            if wanted:
+                raise UnsupportedError(
+                    f"{name} asks for the next token, and a denoiser writes all at once",
+                    where="guided.generate",
+                    remedy=f"Leave out {name}; denoising=guided.diffusion.Denoising(...) says how canvases are filled.",
+                )
 
     def _drafting(self) -> Drafting | None:
         if self.draft is None:
@@ -116,6 +143,10 @@ class Arguments:
 
     def _run(self, request: Request) -> list[Any]:
         """The results of the runner that the arguments ask for, one or several for each prompt, in order."""
+        if self._denoiser is not None:
+            from guided.hf.front.denoising import run_denoising
+
+            return list(run_denoising(request, self._denoiser))
         if self._searches:
             from guided.hf.front.searching import run_searches
 

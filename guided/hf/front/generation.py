@@ -12,6 +12,7 @@ from guided.reading.text import Text
 from guided.vocab import Vocabulary
 
 if TYPE_CHECKING:
+    from guided.diffusion import Denoised
     from guided.draft import Statistics
 
 __all__ = ["Generation", "generation_of"]
@@ -23,10 +24,16 @@ class Generation(Text):
 
     drafts: Statistics | None = None
     """What the whole call cost in which this text was made, and what drafts gave; None without a draft."""
+    denoised: Denoised | None = None
+    """How a denoiser filled the canvas, step by step; None where the model is none."""
 
 
 def generation_of(
-    prompt: Prompt, ids: Sequence[int], vocabulary: Vocabulary, drafts: Statistics | None = None
+    prompt: Prompt,
+    ids: Sequence[int],
+    vocabulary: Vocabulary,
+    drafts: Statistics | None = None,
+    denoised: Denoised | None = None,
 ) -> Generation:
     """What was generated after a prompt, from its ids up to an end or where it was cut."""
     ends = [i for i, token in enumerate(ids) if token in vocabulary.eos_ids]
@@ -38,4 +45,4 @@ def generation_of(
     # A text that was cut from outside may end within a character, or within what was taken back from the prompt.
     text = data[len(prompt.removed) :].decode("utf-8", errors="replace")
     finished = bool(ends) if constraint is None else is_whole(constraint, tokens)
-    return Generation(text, tuple(tokens), finished, prompt.read, drafts)
+    return Generation(text, tuple(tokens), finished, prompt.read, drafts, denoised)

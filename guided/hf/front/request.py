@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from guided.constraint.protocol import Constrains
+from guided.diffusion import Denoiser
 from guided.errors import GuidedError, UnsupportedError
 from guided.grammar.given import reader_of
 from guided.hf.constraints import constraints_for
@@ -144,8 +145,13 @@ def read_prompts(
         raise GuidedError("no prompt given", remedy="Pass a text, or a list of at least one.")
     encoded = [prompt_ids(item, tokenizer, chat) for item in given]
     network = model.model if isinstance(model, TransformersModel) else model
-    any_model = isinstance(network, LanguageModel)
-    encoder = bool(network.can.encoder if any_model else network.config.is_encoder_decoder)
+    # What brings no configuration checks its own room.
+    any_model = isinstance(network, (LanguageModel, Denoiser))
+    encoder = bool(
+        network.can.encoder
+        if isinstance(network, LanguageModel)
+        else not any_model and network.config.is_encoder_decoder
+    )
     prompts: list[Prompt] = []
     for ids, (goal, read) in zip(encoded, _goals(grammar, len(given), tokenizer, ends, potentials), strict=True):
         one = Prompt(tuple(ids), goal, read=read)

@@ -1,0 +1,81 @@
+"""The runner of denoisers: what is behind `guided.generate` where the model is one.
+
+The grammar is solved along the whole canvas in each step (`guided.diffusion.Constrained`), so every text is whole and
+fits, in however few steps.  Nothing here computes a score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from guided.constraint.protocol import Constrains
+from guided.diffusion import Constrained, Denoised, Denoiser, Denoising, Free, Job, Law, Transitions, denoise
+from guided.errors import GuidedError, UnsupportedError
+from guided.hf.front.generation import Generation, generation_of
+from guided.hf.front.request import Request
+
+__all__ = ["DENOISING_OPTIONS", "run_denoising"]
+
+DENOISING_OPTIONS = ("denoising", "most_states", "do_sample", "temperature", "num_return_sequences")
+
+NEUTRAL: Mapping[str, tuple[Any, ...]] = {
+    "num_beams": (1,),
+    "logits_processor": (None,),
+    "top_k": (0, None),
+    "top_p": (1.0, None),
+    "min_p": (None,),
+}
+"""Options of transformers' `generate` with the values that change nothing."""
+
+
+def run_denoising(request: Request, denoiser: Denoiser) -> list[Generation]:
+    """The texts of each prompt, in order, all written together."""
+    _check(request)
+    options = request.options
+    how = options.get("denoising") or Denoising()
+    if not isinstance(how, Denoising):
+        raise GuidedError(f"denoising is {how!r}", remedy="Pass a guided.diffusion.Denoising.")
+    temperature = float(options.get("temperature", 1.0)) if options.get("do_sample") else 0.0
+    shared: dict[int, Transitions] = {}
+    jobs: list[Job] = []
+    for prompt in request.prompts:
+        constraint = prompt.constraint
+        law = _law(constraint, denoiser, temperature, options, shared)
+        jobs += [Job(prompt.ids, request.max_new_tokens, law)] * int(options.get("num_return_sequences", 1))
+    made = denoise(denoiser, jobs, how, request.seed)
+    each = len(made) // len(request.prompts)
+    vocabulary = request.vocabulary
+    return [
+        generation_of(request.prompts[row // each], _whole(text), vocabulary, denoised=text)
+        for row, text in enumerate(made)
+    ]
+
+
+def _whole(text: Denoised) -> tuple[int, ...]:
+    """The tokens with the end, by which a text without a grammar is known to be whole."""
+    return text.tokens[: text.n_text + 1]
+
+
+def _law(
+    constraint: Constrains | None,
+    denoiser: Denoiser,
+    temperature: float,
+    options: Mapping[str, Any],
+    shared: dict[int, Transitions],
+) -> Law:
+    if constraint is None:
+        return Free(temperature)
+    transitions = shared.setdefault(id(constraint), Transitions(constraint))
+    return Constrained(transitions, temperature, denoiser.pad_id, int(options.get("most_states", 512)))
+
+
+def _check(request: Request) -> None:
+    """Raise `UnsupportedError` for what is not known of canvases."""
+    for name, value in request.options.items():
+        if name not in DENOISING_OPTIONS and value not in NEUTRAL.get(name, ()):
+            raise UnsupportedError(
+                f"the option {name} is not one for denoisers",
+                where="guided.generate",
+                remedy=f"A denoiser has {', '.join(DENOISING_OPTIONS)}.",
+            )
