@@ -31,21 +31,50 @@ class _Steps:
     after: Ints
 
 
-class Transitions:
-    """The states that follow each state of a constraint, remembered; for the texts that share it, of one thread."""
+MOST_WHOLE = 400
+"""States all of whose tokens are followed.  JSON has some dozens; SQL has one for each name that may be meant, and each
+of them costs up to a vocabulary of steps."""
 
-    def __init__(self, constraint: Constrains) -> None:
+MOST_TOKENS = 24
+"""Tokens that are followed from each state beyond those."""
+
+NARROW = 32
+"""States of a layer that are kept from then on."""
+
+
+class Transitions:
+    """The states that follow each state of a constraint, remembered; for the texts that share it, of one thread.
+
+    Of the first ``most_whole`` states all tokens are followed.
+    """
+
+    def __init__(self, constraint: Constrains, *, most_whole: int = MOST_WHOLE) -> None:
         self.constraint = constraint
+        self.most_whole = most_whole
+        self._allowed: dict[int, Ints] = {}
         self._steps: dict[int, _Steps] = {}
         self._needs: dict[int, int] = {constraint.end: 0}
         self._row = np.zeros(constraint.vocabulary.n_words, np.uint32)
 
-    def steps(self, state: int) -> _Steps:
-        """All tokens that the state allows."""
+    @property
+    def is_large(self) -> bool:
+        """Whether there are more states than can all be followed."""
+        return len(self._steps) >= self.most_whole
+
+    def steps(self, state: int, law: Floats, most: int) -> tuple[_Steps, float]:
+        """The tokens that the state allows, and the probability of those left out: all but the ``most`` likeliest.
+
+        ``law`` are the probabilities of tokens, 0 beyond the width.  Nothing is left out where there is room for all.
+        """
         found = self._steps.get(state)
-        if found is None:
-            found = self._steps[state] = self._computed(state)
-        return found
+        if found is not None:
+            return found, 0.0
+        tokens = self._tokens(state)
+        if not self.is_large or len(tokens) <= most:
+            found = self._steps[state] = self._followed(state, tokens)
+            return found, 0.0
+        likely = tokens[np.argpartition(-law[tokens], most)[:most]]
+        return self._followed(state, likely), float(law[tokens].sum() - law[likely].sum())
 
     def needs(self, state: int) -> int:
         """How many tokens the nearest end of a text is away."""
@@ -54,9 +83,15 @@ class Transitions:
             found = self._needs[state] = self.constraint.shortest_completion(state)
         return found
 
-    def _computed(self, state: int) -> _Steps:
-        self.constraint.fill_mask(state, self._row)
-        tokens = np.flatnonzero(np.unpackbits(self._row.view(np.uint8), bitorder="little")).astype(np.int64)
+    def _tokens(self, state: int) -> Ints:
+        found = self._allowed.get(state)
+        if found is None:
+            self.constraint.fill_mask(state, self._row)
+            bits = np.unpackbits(self._row.view(np.uint8), bitorder="little")
+            found = self._allowed[state] = np.flatnonzero(bits).astype(np.int64)
+        return found
+
+    def _followed(self, state: int, tokens: Ints) -> _Steps:
         advance = self.constraint.advance
         reached = np.fromiter((advance(state, token) for token in tokens.tolist()), np.int64, len(tokens))
         order = np.argsort(reached, kind="stable")
@@ -90,8 +125,9 @@ class Layers:
     """The texts from ``start`` over the positions of a canvas, by the laws ``logp`` ``[L, width]`` of its positions.
 
     ``known[i]`` is a token, or -1.  With ``room`` 0 a text is whole at the canvas's end; else it can still be in so
-    many tokens.  At most ``most_states`` of a layer are kept, those that the text so far makes likeliest; `cut` bounds
-    the share of the target that was left out.  Where none of them can go on, twice as many are kept.
+    many tokens.  At most ``most_states`` of a layer are kept, those that the text so far makes likeliest, and of states
+    beyond `MOST_WHOLE` the likeliest tokens; where nothing reaches the end so, twice as many are.  `cut` bounds the
+    share of the target that was left out: what is left out has at most the probability of its beginnings.
 
     Raises `UnsatisfiableError` where no text fits the known tokens, `LimitError` where ``most_states`` had to become
     more than ``1 << 16``.
@@ -101,6 +137,7 @@ class Layers:
         self, transitions: Transitions, start: int, logp: Floats, known: Ints, *, room: int = 0, most_states: int = 512
     ) -> None:
         self._transitions, self._logp, self._known, self._room = transitions, logp, known, room
+        self._most_tokens, self._narrow = MOST_TOKENS, NARROW
         check_fits(transitions.constraint, start, len(logp) + room)
         self.width = logp.shape[1]
         while not self._made(start, most_states):
@@ -109,53 +146,56 @@ class Layers:
                     f"no text of the grammar has the fixed tokens in {len(logp)} positions",
                     remedy="Free some positions, move them, or ask for another length.",
                 )
-            most_states *= 2
+            most_states, self._most_tokens, self._narrow = 2 * most_states, 2 * self._most_tokens, 2 * self._narrow
             if most_states > 1 << 16:
                 raise LimitError(
                     f"no text was found among {most_states // 2} states a position",
                     remedy="Ask for a shorter canvas, or a grammar with fewer choices at once.",
                 )
 
-    def _made(self, start: int, most: int) -> bool:
+    def _made(self, start: int, most_states: int) -> bool:
         """Go forward and back; False where nothing reaches the end."""
         length = len(self._logp)
         self._states, self._layers, self._forward = [np.array([start])], [], [np.ones(1)]
-        self.log_z = 0.0
-        lost: list[float] = []
+        self.log_z, lost = 0.0, -np.inf
         for place in range(length):
-            layer, after, values = self._layer(place, length - place - 1 + self._room)
-            if not len(after) or values.sum() <= 0:
-                self._lost = any(lost)
-                return False
+            layer, after, values, missed = self._layer(place, length - place - 1 + self._room)
+            most = min(most_states, self._narrow) if self._transitions.is_large else most_states
             if len(after) > most:
                 kept = np.sort(np.argpartition(-values, most)[:most])
-                lost.append(1 - values[kept].sum() / values.sum())
+                missed += float(values.sum() - values[kept].sum())
                 after, values, layer = after[kept], values[kept], _restricted(layer, kept, len(after))
-            scale = values.sum()
+            if missed > 0:
+                lost = float(np.logaddexp(lost, self.log_z + np.log(missed)))
+            scale = float(values.sum())
+            if scale <= 0:
+                self._lost = lost > -np.inf
+                return False
             self.log_z += float(np.log(scale))
             self._layers.append(layer)
             self._states.append(after)
             self._forward.append(values / scale)
-        ends = [self._ends(state) for state in self._states[-1].tolist()]
-        self._lost = any(lost)
-        if not any(ends):
-            return False
-        self._backward = [np.array(ends, float)]
+        self._lost = lost > -np.inf
+        self._backward = [np.array([self._ends(state) for state in self._states[-1].tolist()], float)]
         for layer in reversed(self._layers):
-            back = np.bincount(
-                layer.origin,
-                layer.weight * self._backward[0][layer.target],
-                len(self._states[length - len(self._backward)]),
-            )
+            before = self._states[length - len(self._backward)]
+            back = np.bincount(layer.origin, layer.weight * self._backward[0][layer.target], len(before))
             self._backward.insert(0, back / back.max() if back.max() > 0 else back)
         total = float(self._forward[-1] @ self._backward[-1])
-        self.log_z += float(np.log(total)) if total > 0 else -np.inf
-        self.cut = float(1 - np.prod(1 - np.array(lost))) if lost else 0.0
-        return total > 0
+        if total <= 0:
+            return False
+        self.log_z += float(np.log(total))
+        self.cut = float(np.exp(lost - np.logaddexp(lost, self.log_z))) if self._lost else 0.0
+        return True
 
-    def _layer(self, place: int, left: int) -> tuple[_Layer, Ints, Floats]:
-        """The groups from one layer, the states they lead to, and the weight of the texts up to each."""
-        law = np.exp(self._logp[place])
+    def _layer(self, place: int, left: int) -> tuple[_Layer, Ints, Floats, float]:
+        """The groups from one layer, the states they lead to, the weight of the texts up to each, and what is missed.
+
+        Weights are those of the layer before, whose sum is 1, times the position's law.
+        """
+        law = np.zeros(max(self.width, 32 * self._transitions.constraint.vocabulary.n_words))
+        law[: self.width] = np.exp(self._logp[place])
+        missed = 0.0
         token = int(self._known[place])
         tokens, starts, origin, target, n = [], [], [], [], 0
         for number, state in enumerate(self._states[-1].tolist()):
@@ -165,7 +205,8 @@ class Layers:
                 if not reached:
                     continue
             else:
-                steps = self._transitions.steps(state)
+                steps, left_out = self._transitions.steps(state, law, self._most_tokens)
+                missed += left_out * self._forward[-1][number]
             tokens.append(steps.tokens)
             starts.append(steps.starts + n)
             origin.append(np.full(len(steps.after), number))
@@ -173,7 +214,7 @@ class Layers:
             n += len(steps.tokens)
         if not n:
             nothing = np.zeros(0, np.int64)
-            return _Layer(nothing, nothing, nothing, nothing, np.zeros(0)), nothing, np.zeros(0)
+            return _Layer(nothing, nothing, nothing, nothing, np.zeros(0)), nothing, np.zeros(0), missed
         flat, begin = np.concatenate(tokens), np.concatenate(starts)
         weight = (
             np.ones(len(begin))
@@ -185,7 +226,7 @@ class Layers:
         fits = np.flatnonzero([self._transitions.needs(state) <= left for state in after.tolist()])
         layer = _restricted(layer, fits, len(after))
         values = np.bincount(layer.target, self._forward[-1][layer.origin] * layer.weight, len(fits))
-        return layer, after[fits], values.astype(np.float64)
+        return layer, after[fits], values.astype(np.float64), missed
 
     def _ends(self, state: int) -> bool:
         if self._room:

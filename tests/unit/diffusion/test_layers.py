@@ -10,6 +10,7 @@ import pytest
 
 import guided
 from guided.diffusion import Constrained, Denoising, FixedBlocks, Job, LowConfidence, Noise, Threshold, denoise
+from guided.diffusion import layers as layers_module
 from guided.diffusion.layers import Layers, Transitions
 from guided.errors import GuidedError, LimitError, UnsatisfiableError
 from tests.tolerances import SUMS
@@ -101,18 +102,25 @@ def test_with_room_a_text_may_end_later():
     assert math.isclose(layers.log_z, np.logaddexp.reduce(fits), abs_tol=SUMS)
 
 
-def test_few_states_bound_what_they_cut_and_widen_where_stuck():
+@pytest.mark.parametrize("most_whole", [0, 1000])
+def test_few_states_bound_what_they_cut_and_widen_where_stuck(most_whole, monkeypatch):
+    monkeypatch.setattr(layers_module, "MOST_TOKENS", 1)
     constraint = guided.compile(GRAMMARS["choice"], VOCABULARY)
-    transitions, rng = Transitions(constraint), np.random.default_rng(6)
+    whole_steps, rng = Transitions(constraint), np.random.default_rng(6)
+    cut = 0
     for _ in range(30):
+        few_steps = Transitions(constraint, most_whole=most_whole)
         logp = np.log(rng.dirichlet(np.ones(len(TOKENS)), 4))
-        whole = Layers(transitions, constraint.start, logp, np.full(4, -1))
-        narrow = Layers(transitions, constraint.start, logp, np.full(4, -1), most_states=1)
-        assert narrow.log_z <= whole.log_z + SUMS and narrow.best()[1] <= whole.best()[1] + SUMS
-        assert narrow.cut > 0 or math.isclose(narrow.log_z, whole.log_z, abs_tol=SUMS)
+        whole = Layers(whole_steps, constraint.start, logp, np.full(4, -1))
+        narrow = Layers(few_steps, constraint.start, logp, np.full(4, -1), most_states=1)
+        assert narrow.best()[1] <= whole.best()[1] + SUMS
+        missing = 1 - math.exp(narrow.log_z - whole.log_z)
+        assert -SUMS <= missing <= narrow.cut + SUMS < 1 + SUMS
+        cut += narrow.cut > 0
         for known in ([2, 2, END, END], [3, 0, 4, END]):
-            stuck = Layers(transitions, constraint.start, logp, np.array(known), most_states=1)
+            stuck = Layers(few_steps, constraint.start, logp, np.array(known), most_states=1)
             assert stuck.best()[0].tolist() == known
+    assert cut > 10
 
 
 class Stubborn:
