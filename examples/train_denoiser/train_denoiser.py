@@ -44,6 +44,8 @@ RATE = ((0.0, 0.02), (0.02, 1.0), (0.35, 1.0), (1.0, 0.0))
 """The learning rate's factor at these shares of the time, linear in between."""
 SAVE_SECONDS = 180
 MASK = "<mask>"
+CANVAS_LENGTH = 96
+"""Masks that a decoder shows at once, by the configuration: nearly all answers have no more tokens."""
 
 
 def begun() -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast]:
@@ -74,6 +76,7 @@ def export(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: 
     half.load_state_dict(model.state_dict())
     half.config.mask_token_id = tokenizer.mask_token_id
     half.config.causal_prompt_denoiser = True
+    half.config.canvas_length = CANVAS_LENGTH
     half.config.use_cache = False
     half.generation_config.eos_token_id = tokenizer.eos_token_id
     half.generation_config.pad_token_id = tokenizer.pad_token_id

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from guided.diffusion.denoiser import Canvas, Denoiser, Noise, blank, check_room
 from guided.diffusion.law import Free, Law, Standing
-from guided.diffusion.policies import Blocks, FixedBlocks, LowConfidence, Policy, View
+from guided.diffusion.policies import Blocks, FixedBlocks, Policy, Threshold, View
 from guided.errors import GuidedError, UnsupportedError
 
 __all__ = ["Denoised", "Denoising", "Frame", "Job", "denoise"]
@@ -27,10 +27,10 @@ Asking = Generator[list[Canvas], NDArray[np.float32], "Denoised"]
 class Denoising:
     """How canvases are filled."""
 
-    policy: Policy = field(default_factory=LowConfidence)
+    policy: Policy = field(default_factory=Threshold)
     """How much a step commits."""
-    blocks: Blocks = field(default_factory=FixedBlocks)
-    """Which positions come first."""
+    blocks: Blocks = field(default_factory=lambda: FixedBlocks(16))
+    """Which positions come first.  These two had the most fields right of what ``guided eval diffusion`` compares."""
     drafts: int = 0
     """Steps guessed ahead of each pass, with its own scores, and verified together by the next: FreeDave ("Free Draft-
     and-Verification", 2025).  The texts are those without; each pass scores up to so many canvases more."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from guided.cli.evaluations.awrs import awrs
+from guided.cli.evaluations.diffusion import diffusion
 from guided.cli.evaluations.jsonschemabench import jsonschemabench
 from guided.cli.evaluations.steering_effects import steering
 from guided.cli.evaluations.text_to_sql import sql
@@ -22,6 +23,7 @@ evaluations = typer.Typer(
         "\n\n    guided eval jsonschemabench --data JSONSchemaBench/ --limit 100"
         "\n\n    guided eval awrs --data data/ --limit 20"
         "\n\n    guided eval steering --limit 20"
+        "\n\n    guided eval diffusion --limit 20"
         "\n\n    guided eval sql --data spider/ --limit 100"
     ),
     epilog=EXIT_HELP,
@@ -31,5 +33,5 @@ evaluations = typer.Typer(
 )
 
 
-for _command in (jsonschemabench, awrs, steering, sql):
+for _command in (jsonschemabench, awrs, steering, diffusion, sql):
     evaluations.command(epilog=EXIT_HELP)(_command)
