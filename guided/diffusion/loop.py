@@ -29,8 +29,8 @@ class Denoising:
 
     policy: Policy = field(default_factory=Threshold)
     """How much a step commits."""
-    blocks: Blocks = field(default_factory=lambda: FixedBlocks(16))
-    """Which positions come first.  These two had the most fields right of what ``guided eval diffusion`` compares."""
+    blocks: Blocks = field(default_factory=FixedBlocks)
+    """Which positions come first."""
     drafts: int = 0
     """Steps guessed ahead of each pass, with its own scores, and verified together by the next: FreeDave ("Free Draft-
     and-Verification", 2025).  The texts are those without; each pass scores up to so many canvases more."""
