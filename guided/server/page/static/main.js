@@ -189,7 +189,6 @@ async function connect() {
     model = found[0];
     byId("model").replaceChildren(...found.map((one) => option(one.id)));
     settings.forEach((own) => own.fill({ ...NOBODY, ...model.guided }));
-    byId("databases").replaceChildren(...(model.guided?.databases ?? []).map((name) => option(name)));
     state.textContent = model.guided?.toy ? "a toy model: right form, often wrong content" : "connected";
     state.className = "chip done";
     byId("keyed").hidden = true;
@@ -220,7 +219,12 @@ settings[1].set({ temperature: 1, seed: 1 });
 theme(localStorage.getItem("guided.theme") ?? "auto");
 byId("theme").addEventListener("change", (event) => theme(event.target.value));
 byId("examples").addEventListener("change", (event) => EXAMPLES[event.target.value] && use(EXAMPLES[event.target.value]));
-byId("notation").addEventListener("change", () => { editor.notation = byId("notation").value; editor.paint(); changed(); });
+byId("notation").addEventListener("change", () => {
+  // A database is only named, and usually there is one.
+  const text = byId("notation").value === "sql" ? (model?.guided?.databases[0] ?? "") : editor.text;
+  editor.set(text, byId("notation").value);
+  changed();
+});
 byId("prompt").addEventListener("input", changed);
 byId("compare").addEventListener("change", compare);
 byId("form").addEventListener("submit", (event) => { event.preventDefault(); run(); });
