@@ -9,7 +9,8 @@ process, and the methods by which vLLM's scheduler asks the backend are timed fr
 ``grammar_bitmask`` (the masks of a step) and ``accept_tokens``, in processor time of the thread that is asked.
 Refusals and compiling are timed at ``_validate_structured_outputs`` and ``_create_grammar``, by the clock on the wall:
 XGrammar compiles on threads of its own.  Ours finds in the second what it compiled in the first, which it does not
-where the engine has its own process.  A few requests are served before the clocks start.
+where the engine has its own process.  A few requests are served before the clocks start.  Run `guided warmup` before:
+kernels that Numba loads when they are first called are counted as masks.
 """
 
 from __future__ import annotations
