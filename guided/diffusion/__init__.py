@@ -1,7 +1,8 @@
 """Diffusion language models: denoisers that fill many positions at once, in any order.
 
 Reading order: `denoiser` (the interface), `table` (an exact one for tests); `law` (what a step makes of scores),
-`layers` and `constrained` (the same under a constraint), `policies` (how much it commits), `loop` (all decoders).
+`layers` and `constrained` (the same under a constraint), `policies` (how much it commits), `loop` (all decoders),
+`replay_page` (what a run did, as a page).
 """
 
 from guided.diffusion.constrained import Constrained

@@ -199,3 +199,9 @@ def test_numbers_are_printed_as_they_were_written(guided_cli, tmp_path, letter, 
         pytest.skip("numbers beyond double precision are refused")
     text = guided_cli("extract", "-s", schema, letter, "-m", model_folder, "--json").stdout
     assert "Infinity" not in text
+
+
+def test_a_denoiser_extracts_as_any_model_does(guided_cli, person, letter):
+    result = guided_cli("extract", "-s", person, letter, "-m", "nano-diffusion", "--max-new-tokens", "64")
+    assert result.exit_code == 0, result.stderr
+    jsonschema.validate(json.loads(result.stdout), PERSON)
