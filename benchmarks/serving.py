@@ -22,6 +22,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import jsonschema
 import torch
@@ -121,31 +122,34 @@ class ByHttp:
     """Requests to a server by streamed completions, with the server's defaults."""
 
     def __init__(self, url: str) -> None:
-        import httpx
-
-        self.client = httpx.AsyncClient(base_url=url, timeout=600, limits=httpx.Limits(max_connections=None))
-        self.model = ""
+        parts = urlsplit(url)
+        self.host, self.port = parts.hostname or "localhost", parts.port or 80
 
     async def __call__(self, number: int, wanted: dict[str, Any] | None, most: int) -> AsyncIterator[str]:
-        self.model = self.model or (await self.client.get("/v1/models")).json()["data"][0]["id"]
         body: dict[str, Any] = {
-            "model": self.model, "max_tokens": most, "stream": True, "temperature": 0.7, "seed": number,
+            "model": "nano", "max_tokens": most, "stream": True, "temperature": 0.7, "seed": number,
             "prompt": text(number),
         }  # fmt: skip
         if wanted is not None:
-            named = {"name": "answer", "schema": wanted, "strict": False}
-            body["response_format"] = {"type": "json_schema", "json_schema": named}
-        async with self.client.stream("POST", "/v1/completions", json=body) as answer:
-            if answer.status_code != 200:
-                raise RuntimeError(f"{answer.status_code}: {(await answer.aread()).decode()[:300]}")
-            async for line in answer.aiter_lines():
-                if line.startswith("data: {"):
+            body["guided"] = {"grammar": {"type": "json_schema", "schema": wanted}}
+        data = json.dumps(body).encode()
+        # The answer of HTTP/1.0 ends with the connection: its lines are those of the stream, and no library is timed.
+        head = f"POST /v1/completions HTTP/1.0\r\nHost: {self.host}\r\nContent-Type: application/json\r\n"
+        reader, writer = await asyncio.open_connection(self.host, self.port)
+        try:
+            writer.write(head.encode() + f"Content-Length: {len(data)}\r\n\r\n".encode() + data)
+            status = await reader.readline()
+            if b" 200 " not in status:
+                raise RuntimeError(f"{status!r}: {(await reader.read())[-300:]!r}")
+            async for line in reader:
+                if line.startswith(b"data: {"):
                     for choice in json.loads(line[6:]).get("choices", ()):
                         yield choice.get("text") or ""
+        finally:
+            writer.close()
 
     async def close(self) -> None:
-        """Close the connections."""
-        await self.client.aclose()
+        """Nothing is open."""
 
 
 def text(number: int) -> str:
