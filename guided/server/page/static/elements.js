@@ -32,6 +32,7 @@ export const visible = (text) => text.replace(/\n/g, "↵").replace(/\t/g, "⇥"
 
 export const percent = (share) => {
   if (!Number.isFinite(share)) return "–";
+  if (share === 0) return "0 %";
   if (share > 0.9995) return share > 1 - 1e-9 ? "100 %" : ">99.9 %";
   if (share > 0 && share < 0.001) return "<0.1 %";
   return `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`;

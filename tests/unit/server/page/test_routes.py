@@ -16,8 +16,8 @@ from guided.server.page.routes import POLICY, STATIC, page_routes
 FILES = sorted(path.name for path in STATIC.iterdir())
 SCRIPTS = [name for name in FILES if name.endswith(".js")]
 
-MOST_BYTES = 32_000
-"""What a browser fetches for the page, all files together, compressed: 27 kB at the time of writing."""
+MOST_BYTES = 33_000
+"""What a browser fetches for the page, all files together, each compressed: 31.3 kB when this was written."""
 
 
 @pytest.fixture(scope="module")
