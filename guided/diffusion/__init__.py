@@ -1,14 +1,14 @@
 """Diffusion language models: denoisers that fill many positions at once, in any order.
 
 Reading order: `denoiser` (the interface), `table` (an exact one for tests); `law` (what a step makes of scores),
-`layers` and `constrained` (the same under a constraint), `policies` (how much it commits), `loop` (all decoders),
+`lattice` and `constrained` (the same under a constraint), `policies` (how much it commits), `loop` (all decoders),
 `replay_page` (what a run did, as a page).
 """
 
 from guided.diffusion.constrained import Constrained
 from guided.diffusion.denoiser import Canvas, Denoiser, Noise, blank
+from guided.diffusion.lattice import Lattice, LatticeLimits
 from guided.diffusion.law import Free, Law, Proposal, Standing
-from guided.diffusion.layers import Layers, Transitions
 from guided.diffusion.loop import Denoised, Denoising, Frame, Job, denoise
 from guided.diffusion.policies import (
     AdaptiveBlocks,
@@ -40,8 +40,9 @@ __all__ = [
     "Frame",
     "Free",
     "Job",
+    "Lattice",
+    "LatticeLimits",
     "Law",
-    "Layers",
     "LocalDeterminism",
     "LowConfidence",
     "Noise",
@@ -50,7 +51,6 @@ __all__ = [
     "Standing",
     "TableDenoiser",
     "Threshold",
-    "Transitions",
     "View",
     "blank",
     "denoise",

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.constraint.protocol import Constrains
 from guided.diffusion.denoiser import Canvas
+from guided.diffusion.lattice import Lattice, LatticeLimits
 from guided.diffusion.law import Proposal, Standing, check_temperature, log_softmax, pinned, tempered
-from guided.diffusion.layers import Layers, Transitions
-from guided.errors import GuidedError, UnsatisfiableError
+from guided.errors import LimitError, UnsatisfiableError
 
 __all__ = ["Constrained"]
 
@@ -24,58 +25,71 @@ class Constrained:
     """The product of the positions' laws given the constraint: its marginals, and its likeliest or a drawn text.
 
     With a ``temperature`` above 0 texts are drawn, from the laws at that temperature.  ``pad_id`` is what the model
-    writes after an end of text where that is no end-of-text id: its probability counts as that of the end.
+    writes behind the end of a text where that is no end-of-text id: its probability counts as that of the end, since a
+    position by itself does not know which of them is the first.  Raises `LimitError` where the canvas is too short
+    for any text, and what `Lattice` does.
     """
 
-    transitions: Transitions
+    constraint: Constrains
     temperature: float = 0.0
     pad_id: int | None = None
-    most_states: int = 512
-    _states: dict[tuple[int, ...], int] = field(default_factory=dict)
+    limits: LatticeLimits = field(default_factory=LatticeLimits)
+    _states: dict[tuple[int, ...], int] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         check_temperature(self.temperature)
-        if self.most_states < 1:
-            raise GuidedError(f"most_states is {self.most_states}", remedy="It must be 1 or more.")
 
     def proposal(self, at: Standing, scores: NDArray[np.float32], chance: np.random.Generator) -> Proposal:
         """Marginals of whole texts, and one whole text."""
-        logp = self._folded(tempered(log_softmax(scores), self.temperature))
-        known = np.where(at.canvas.known, self._ended(at.canvas), -1)
-        layers = Layers(
-            self.transitions, self._state(at.written), logp, known, room=at.room, most_states=self.most_states
-        )
-        tokens = layers.draw(chance) if self.temperature > 0 else layers.best()[0]
-        return pinned(at.canvas, layers.marginals(), tokens)
+        lattice = self._lattice(at, self._folded(tempered(log_softmax(scores), self.temperature)))
+        tokens = lattice.sample(chance)[0] if self.temperature > 0 else lattice.best()[0]
+        return pinned(at.canvas, lattice.marginals(), tokens)
+
+    def _lattice(self, at: Standing, logp: NDArray[np.float64]) -> Lattice:
+        state, keep = self._state(at.written), None if at.proposed is None else at.proposed.tolist()
+        try:
+            return Lattice(
+                self.constraint, logp, self._known(at.canvas), start=state, room=at.room, limits=self.limits, keep=keep
+            )
+        except UnsatisfiableError:
+            length, least = len(logp) + at.room, self.constraint.shortest_completion(state)
+            if least <= length:
+                raise
+            raise LimitError(
+                f"no text of the grammar has {length} tokens or fewer: the shortest has {least}",
+                where="the canvas",
+                remedy=f"Ask for {least} new tokens.",
+            ) from None
 
     def _state(self, written: tuple[int, ...]) -> int:
         """The state after the tokens before the canvas."""
-        constraint = self.transitions.constraint
-        if not written:
-            return constraint.start
-        if written not in self._states:
-            state = constraint.start
+        found = self._states.get(written)
+        if found is None:
+            found = self.constraint.start
             for token in written:
-                state = constraint.advance(state, token)
-            if not state:
+                found = self.constraint.advance(found, token)
+            if not found:
                 raise UnsatisfiableError(
                     "the tokens before the canvas are in no text of the grammar", remedy="Pass others, or none."
                 )
-            self._states[written] = state
-        return self._states[written]
+            self._states[written] = found
+        return found
+
+    @property
+    def _end_for_pad(self) -> int | None:
+        """The end-of-text id as which padding is read, None where nothing is to be read so."""
+        ends = self.constraint.vocabulary.eos_ids
+        return None if self.pad_id is None or self.pad_id in ends else min(ends, default=None)
 
     def _folded(self, logp: NDArray[np.float64]) -> NDArray[np.float64]:
-        ends = self.transitions.constraint.vocabulary.eos_ids
-        if self.pad_id is None or self.pad_id in ends or not ends:
-            return logp
-        end = min(ends)
-        logp[:, end] = np.logaddexp(logp[:, end], logp[:, self.pad_id])
-        logp[:, self.pad_id] = -np.inf
+        end = self._end_for_pad
+        if end is not None:
+            logp[:, end] = np.logaddexp(logp[:, end], logp[:, self.pad_id])
+            logp[:, self.pad_id] = -np.inf
         return logp
 
-    def _ended(self, canvas: Canvas) -> NDArray[np.int64]:
-        """The tokens, padding read as the end that it follows."""
-        ends = self.transitions.constraint.vocabulary.eos_ids
-        if self.pad_id is None or self.pad_id in ends or not ends:
-            return canvas.tokens
-        return np.where(canvas.tokens == self.pad_id, min(ends), canvas.tokens)
+    def _known(self, canvas: Canvas) -> dict[int, int]:
+        """The tokens by position that are known, padding read as the end that it follows."""
+        places, end = np.flatnonzero(canvas.known), self._end_for_pad
+        known = dict(zip(places.tolist(), canvas.tokens[places].tolist(), strict=True))
+        return known if end is None else {at: end if token == self.pad_id else token for at, token in known.items()}

@@ -38,6 +38,8 @@ class Standing:
     """The text's tokens before the canvas, which the model reads as the end of its prompt."""
     room: int = 0
     """Positions of the text after the canvas."""
+    proposed: NDArray[np.int64] | None = None
+    """What the step before proposed for the canvas: under a constraint a text that fits all that is known."""
 
 
 class Law(Protocol):

@@ -256,12 +256,12 @@ def _stepped(
     if denoiser.noise is Noise.UNIFORM and after.unknown:
         after = after.cleared(np.flatnonzero(~after.known), rng.integers(0, denoiser.width, after.unknown))
     frame = Frame(len(place.at.written), chosen, proposal.tokens, view.confidence)
-    at = replace(place.at, canvas=after)
+    at = replace(place.at, canvas=after, proposed=proposal.tokens)
     if (still & ~chosen).any():
         kept = (*place.before, replace(view, before=()))[-how.policy.memory :] if how.policy.memory else ()
         return _Place(at, end, place.step + 1, kept), frame
     if how.joined and denoiser.block is None and end < len(after):
         ended = tuple(after.tokens[:end].tolist())
         rest = Canvas(after.tokens[end:], after.known[end:], (*after.prompt, *ended))
-        at = Standing(rest, (*at.written, *ended), at.room)
+        at = Standing(rest, (*at.written, *ended), at.room, proposal.tokens[end:])
     return _Place(at), frame

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from guided.constraint.protocol import Constrains
-from guided.diffusion import Constrained, Denoised, Denoiser, Denoising, Free, Job, Law, Transitions, denoise
+from guided.diffusion import Constrained, Denoised, Denoiser, Denoising, Free, Job, LatticeLimits, Law, denoise
 from guided.errors import GuidedError, UnsupportedError
 from guided.hf.front.generation import Generation, generation_of
 from guided.hf.front.request import Request
 
 __all__ = ["DENOISING_OPTIONS", "run_denoising"]
 
-DENOISING_OPTIONS = ("denoising", "most_states", "do_sample", "temperature", "num_return_sequences")
+DENOISING_OPTIONS = ("denoising", "lattice", "do_sample", "temperature", "num_return_sequences")
 
 NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "num_beams": (1,),
@@ -37,11 +37,10 @@ def run_denoising(request: Request, denoiser: Denoiser) -> list[Generation]:
     if not isinstance(how, Denoising):
         raise GuidedError(f"denoising is {how!r}", remedy="Pass a guided.diffusion.Denoising.")
     temperature = float(options.get("temperature", 1.0)) if options.get("do_sample") else 0.0
-    shared: dict[int, Transitions] = {}
     jobs: list[Job] = []
     for prompt in request.prompts:
         constraint = prompt.constraint
-        law = _law(constraint, denoiser, temperature, options, shared)
+        law = _law(constraint, denoiser, temperature, options)
         jobs += [Job(prompt.ids, request.max_new_tokens, law)] * int(options.get("num_return_sequences", 1))
     made = denoise(denoiser, jobs, how, request.seed)
     each = len(made) // len(request.prompts)
@@ -57,17 +56,13 @@ def _whole(text: Denoised) -> tuple[int, ...]:
     return text.tokens[: text.n_text + 1]
 
 
-def _law(
-    constraint: Constrains | None,
-    denoiser: Denoiser,
-    temperature: float,
-    options: Mapping[str, Any],
-    shared: dict[int, Transitions],
-) -> Law:
+def _law(constraint: Constrains | None, denoiser: Denoiser, temperature: float, options: Mapping[str, Any]) -> Law:
     if constraint is None:
         return Free(temperature)
-    transitions = shared.setdefault(id(constraint), Transitions(constraint))
-    return Constrained(transitions, temperature, denoiser.pad_id, int(options.get("most_states", 512)))
+    limits = options.get("lattice") or LatticeLimits()
+    if not isinstance(limits, LatticeLimits):
+        raise GuidedError(f"lattice is {limits!r}", remedy="Pass a guided.diffusion.LatticeLimits.")
+    return Constrained(constraint, temperature, denoiser.pad_id, limits)
 
 
 def _check(request: Request) -> None:

@@ -37,7 +37,7 @@ def test_what_cannot_be_written_is_a_record_with_its_reason(tmp_path):
     with DiffusionLog(tmp_path / "results.jsonl") as log:
         RUN.run_here([(read_tasks(1)[0], METHODS["solved, 1 steps"])], settings, log)
         (record,) = log.records.values()
-    assert not record.valid and "shortest text of the grammar" in record.reason
+    assert not record.valid and "no text of the grammar has 2 tokens" in record.reason
     assert DiffusionRecord.of(json.loads(record.line())) == record
 
 

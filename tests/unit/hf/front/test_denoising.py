@@ -94,7 +94,7 @@ def test_the_prompt_does_not_see_the_batch(nano):
 
 
 @pytest.mark.parametrize(("options", "kind", "words"), [
-    ({"max_new_tokens": 3}, LimitError, "shortest text of the grammar has"),
+    ({"max_new_tokens": 3}, LimitError, "no text of the grammar has 3 tokens"),
     ({"max_new_tokens": 2000}, GuidedError, "reads at most 1024"),
     ({"sampler": guided.infer.smc}, UnsupportedError, "sampler asks for the next token"),
     ({"search": guided.search.beam_search}, UnsupportedError, "search asks for the next token"),
@@ -102,7 +102,7 @@ def test_the_prompt_does_not_see_the_batch(nano):
     ({"draft": True}, UnsupportedError, "draft asks for the next token"),
     ({"num_beams": 4}, UnsupportedError, "num_beams is not one for denoisers"),
     ({"denoising": "fast"}, GuidedError, "Pass a guided.diffusion.Denoising"),
-    ({"most_states": 0}, GuidedError, "most_states is 0"),
+    ({"lattice": 4096}, GuidedError, "lattice is 4096"),
 ])  # fmt: skip
 def test_what_does_not_go_with_a_denoiser_is_refused(nano, options, kind, words):
     with pytest.raises(kind, match=words):

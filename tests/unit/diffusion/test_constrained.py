@@ -1,0 +1,94 @@
+"""Decoders under a constraint: every text is in the language, however few the steps and stubborn the model."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import guided
+from guided.diffusion import Constrained, Denoising, FixedBlocks, Job, LowConfidence, Noise, Threshold, denoise
+from guided.errors import GuidedError, LimitError, UnsatisfiableError
+
+TOKENS = [b"a", b"b", b"ab", b"(", b")", b"()", None, None]
+END, MASK = 6, 7
+VOCABULARY = guided.Vocabulary.from_tokens(TOKENS, eos_ids=[END])
+GRAMMARS = {
+    "regex": guided.regex("(a|b)*ab"),
+    "parentheses": guided.gbnf('root ::= "(" root ")" root | "a"? '),
+    "choice": guided.choice(["a", "ab", "abab", "(a)"]),
+}
+
+
+class Stubborn:
+    """A masked denoiser that would rather write anything else than what is asked."""
+
+    noise, block, pad_id, window, longest = Noise.MASKED, None, None, None, None
+    width, mask_id, eos_ids = len(TOKENS), MASK, frozenset({END})
+
+    def scores(self, canvases):
+        found = np.zeros((len(canvases), len(canvases[0]), self.width), np.float32)
+        for row, canvas in enumerate(canvases):
+            key = hash((canvas.prompt, tuple(canvas.tokens.tolist()))) % 2**32
+            found[row] = np.random.default_rng(key).normal(size=found[row].shape) * 4
+        found[..., MASK] = -np.inf
+        return found
+
+
+class StubbornBlocks(Stubborn):
+    block = 4
+
+
+class StubbornWindow(Stubborn):
+    window = 3
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("model", [Stubborn(), StubbornBlocks(), StubbornWindow()])
+@pytest.mark.parametrize("how", [
+    Denoising(LowConfidence(1)), Denoising(LowConfidence(4)), Denoising(Threshold(0.9), FixedBlocks(3)),
+    Denoising(Threshold(0.5), FixedBlocks(3), joined=True),
+])  # fmt: skip
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_every_text_is_in_the_language(name, how, model, temperature):
+    constraint = guided.compile(GRAMMARS[name], VOCABULARY)
+    law = Constrained(constraint, temperature)
+    rng = np.random.default_rng(8)
+    for text in denoise(model, [Job((n,), 1 + n % 9, law) for n in range(3, 30)], how, rng):
+        state = constraint.start
+        for token in text.tokens:
+            state = constraint.advance(state, token)
+        assert state and constraint.is_accepting(state)
+
+
+def test_drafts_under_a_constraint_change_nothing():
+    law = Constrained(guided.compile(GRAMMARS["parentheses"], VOCABULARY))
+    jobs = [Job((n,), 9, law) for n in range(6)]
+    plain, fast = (denoise(Stubborn(), jobs, Denoising(LowConfidence(9), drafts=drafts)) for drafts in (0, 4))
+    assert [text.tokens for text in plain] == [text.tokens for text in fast]
+    assert sum(text.passes for text in fast) < sum(text.passes for text in plain)
+
+
+def test_fixed_tokens_stay_and_padding_counts_as_the_end():
+    class Padding(Stubborn):
+        pad_id = 1
+
+        def scores(self, canvases):
+            found = super().scores(canvases)
+            found[:, 3:, 1] = 50
+            return found
+
+    constraint = guided.compile(guided.regex("[a(]*"), VOCABULARY)
+    law = Constrained(constraint, pad_id=1)
+    (text,) = denoise(Padding(), [Job((0,), 7, law, {1: 3})])
+    assert text.tokens[1] == 3 and text.n_text <= 3 and set(text.tokens[3:]) == {END}
+
+
+def test_what_cannot_be_is_refused_with_the_bound():
+    constraint = guided.compile(guided.regex("(ab){4}"), VOCABULARY)
+    law = Constrained(constraint)
+    with pytest.raises(LimitError, match="no text of the grammar has 3 tokens or fewer: the shortest has 4"):
+        denoise(Stubborn(), [Job((0,), 3, law)])
+    with pytest.raises(UnsatisfiableError, match="no text of the constraint fits 5 positions"):
+        denoise(Stubborn(), [Job((0,), 5, law, {0: 3})])
+    with pytest.raises(GuidedError, match="temperature is -1"):
+        Constrained(constraint, -1.0)
