@@ -91,13 +91,13 @@ class Service:
         except GuidedError as error:
             raise refused(error, param) from error
 
-    async def constraint(self, goal: Goal) -> Constrains | None:
+    async def constraint(self, goal: Goal, client: str = "") -> Constrains | None:
         """The compiled constraint of a goal; raises `ApiError`."""
         if goal.source is None:
             return None
         try:
             with self.metrics.compiling.time():
-                return await self.languages.constraint(goal.source)
+                return await self.languages.constraint(goal.source, client)
         except GuidedError as error:
             raise refused(error, goal.param) from error
 

@@ -1,7 +1,8 @@
 """`Compiler`: what requests ask for, compiled in threads beside the event loop and kept by content.
 
 Work is counted (`guided.Limits`), so that a hostile grammar ends soon, and most of it runs without the interpreter's
-lock.  A constraint comes with its first mask made: what is dear about a grammar is found here, and not in the batch.
+lock.  A constraint comes with its first mask and shortest text made: what is dear about a grammar is found here, and
+not in the batch.
 """
 
 from __future__ import annotations
@@ -138,4 +139,5 @@ class Compiler:
     def _made(self, request: Asked) -> Constrains:
         constraint = compile_grammar(request.grammar(self._vocabulary), self._vocabulary, limits=self.limits.work)
         constraint.fill_mask(constraint.start, np.empty(self._vocabulary.n_words, np.uint32))
+        constraint.shortest_completion(constraint.start)
         return constraint

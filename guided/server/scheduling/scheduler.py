@@ -77,6 +77,8 @@ class Scheduler:
         have and for a constraint of which no text fits, `VocabularyError` for one of another vocabulary.
         """
         self._check(job)
+        # The first mask within the budget is made here, and the thread waits for nobody's.
+        growing = Growing(job, self._vocabulary, self._model.eos_ids, self._wake)
         with self._lock:
             if self._closing:
                 raise Closing
@@ -85,7 +87,6 @@ class Scheduler:
                     f"{len(self._waiting)} jobs wait, as many as may",
                     self._rate.seconds_for(len(self._waiting) // 4 + 1),
                 )
-            growing = Growing(job, self._vocabulary, self._model.eos_ids, self._wake)
             self._waiting.put(job.client, growing)
         self._wake.set()
         return growing.stream

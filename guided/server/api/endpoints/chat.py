@@ -41,7 +41,7 @@ async def chat_completions(request: Request, body: ChatRequest, service: Here) -
     """Continue a conversation, under a schema, a grammar or with tools; what cannot be honoured is refused."""
     service.check_model(body.model)
     wanted = wanted_of(body, service)
-    constraint = await service.constraint(wanted.goal)
+    constraint = await service.constraint(wanted.goal, client_of(request))
     messages, goal = body.messages, wanted.goal
     ids = await service.in_words(lambda: conversation_ids(service.loaded, messages, goal.tools, goal.topic), "messages")
     source = await begun(service, wanted, constraint, [ids], client_of(request))

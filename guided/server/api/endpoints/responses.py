@@ -50,7 +50,7 @@ async def responses(request: Request, body: ResponseRequest, service: Here) -> R
     """Answer a text or a conversation, under a schema, a grammar or with tools; nothing is stored."""
     service.check_model(body.model)
     wanted = _wanted(body, service)
-    constraint = await service.constraint(wanted.goal)
+    constraint = await service.constraint(wanted.goal, client_of(request))
     messages, goal = _messages(body), wanted.goal
     ids = await service.in_words(lambda: conversation_ids(service.loaded, messages, goal.tools, goal.topic), "input")
     source = await begun(service, wanted, constraint, [ids], client_of(request))
