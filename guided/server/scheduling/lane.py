@@ -208,7 +208,8 @@ def _shared(pieces: Sequence[Sequence[int]], known: Sequence[Sequence[int]], rea
     left of rows that are gone may have given more.
     """
     if len(pieces) == 1:
-        return [len(pieces[0]) - read]
+        # A steered model counts the positions of all models in it.
+        return [max(len(pieces[0]) - read, 0)]
     found: list[int] = []
     before = list(known)
     for piece in pieces:

@@ -189,9 +189,8 @@ class Texts:
             counts.prompt += end.prompt_tokens
             metrics.prompt_tokens.inc(end.prompt_tokens)
             # Where a prompt is read several times, as some steerers ask, nothing of it was saved.
-            cached = max(end.cached_tokens, 0)
-            counts.cached += cached
-            metrics.cached_tokens.inc(cached)
+            counts.cached += end.cached_tokens
+            metrics.cached_tokens.inc(end.cached_tokens)
         counts.written += end.completion_tokens
         metrics.written_tokens.inc(end.completion_tokens)
         metrics.ends.labels(end.reason.name.lower()).inc()

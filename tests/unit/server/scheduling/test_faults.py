@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 import torch
 
-from guided.hf import LoadedModel, generate
+from guided.hf import LoadedModel, generate, load
 from guided.hf.cache.sequences import CachedSequences
+from guided.hf.language_model import TransformersModel
 from guided.infer import smc
 from guided.server.scheduling import Busy, Cancelled, Event, Failed, Finished, Job, Scheduler, SchedulerLimits
-from guided.steer import Declaration, Seen, Stack
+from guided.steer import Contrastive, Declaration, Seen, Stack
 from tests.unit.server.scheduling.test_scheduler import job, model, read, serve, together
 
 __all__ = ["model"]
@@ -239,3 +240,9 @@ def test_steered_jobs_are_those_of_generate(model: LoadedModel) -> None:
     assert same == tokens
     assert [token.id for token in steered] != [token.id for token in tokens]
     assert np.isfinite([token.logprob for token in steered]).all()
+
+
+def test_what_another_model_reads_is_not_known_of_the_prompt(model: LoadedModel) -> None:
+    amateur = TransformersModel(load())
+    [(_, end)] = together(model, [replace(job(model, 2), steer=Stack([Contrastive(amateur)]))])
+    assert end.whole and end.cached_tokens == 0
