@@ -14,7 +14,16 @@ from numpy.typing import NDArray
 from guided.constraint.protocol import Constrains
 from guided.diffusion.denoiser import Canvas
 from guided.diffusion.lattice import Lattice, LatticeLimits
-from guided.diffusion.law import Proposal, Standing, check_temperature, log_softmax, pinned, tempered
+from guided.diffusion.law import (
+    Proposal,
+    Standing,
+    check_temperature,
+    end_for_pad,
+    folded,
+    log_softmax,
+    pinned,
+    tempered,
+)
 from guided.errors import LimitError, UnsatisfiableError
 
 __all__ = ["Constrained"]
@@ -41,7 +50,9 @@ class Constrained:
 
     def proposal(self, at: Standing, scores: NDArray[np.float32], chance: np.random.Generator) -> Proposal:
         """Marginals of whole texts, and one whole text."""
-        lattice = self._lattice(at, self._folded(tempered(log_softmax(scores), self.temperature)))
+        lattice = self._lattice(
+            at, folded(tempered(log_softmax(scores), self.temperature), self._end_for_pad, self.pad_id)
+        )
         tokens = lattice.sample(chance)[0] if self.temperature > 0 else lattice.best()[0]
         return pinned(at.canvas, lattice.marginals(), tokens)
 
@@ -78,15 +89,7 @@ class Constrained:
     @property
     def _end_for_pad(self) -> int | None:
         """The end-of-text id as which padding is read, None where nothing is to be read so."""
-        ends = self.constraint.vocabulary.eos_ids
-        return None if self.pad_id is None or self.pad_id in ends else min(ends, default=None)
-
-    def _folded(self, logp: NDArray[np.float64]) -> NDArray[np.float64]:
-        end = self._end_for_pad
-        if end is not None:
-            logp[:, end] = np.logaddexp(logp[:, end], logp[:, self.pad_id])
-            logp[:, self.pad_id] = -np.inf
-        return logp
+        return end_for_pad(self.constraint.vocabulary.eos_ids, self.pad_id)
 
     def _known(self, canvas: Canvas) -> dict[int, int]:
         """The tokens by position that are known, padding read as the end that it follows."""

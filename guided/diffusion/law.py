@@ -1,14 +1,15 @@
 """What a step makes of a denoiser's scores: the law of each position, and one token proposed for each.
 
 `Free` takes positions for themselves.  Whatever has `Law`'s one method may stand there: `guided.diffusion.constrained`
-has the one of a constraint.
+has the one of a constraint.  A law that is `Committing` also decides which of its tokens a step commits
+(`guided.diffusion.baselines`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,21 @@ from numpy.typing import NDArray
 from guided.diffusion.denoiser import Canvas
 from guided.errors import GuidedError
 
-__all__ = ["Free", "Law", "Proposal", "Standing", "check_temperature", "log_softmax", "pinned", "tempered", "without"]
+__all__ = [
+    "Commit",
+    "Committing",
+    "Free",
+    "Law",
+    "Proposal",
+    "Standing",
+    "check_temperature",
+    "end_for_pad",
+    "folded",
+    "log_softmax",
+    "pinned",
+    "tempered",
+    "without",
+]
 
 Array = NDArray[np.float64]
 
@@ -40,6 +55,8 @@ class Standing:
     """Positions of the text after the canvas."""
     proposed: NDArray[np.int64] | None = None
     """What the step before proposed for the canvas: under a constraint a text that fits all that is known."""
+    left: Any = None
+    """What a `Committing` law left for its next step; None in the first."""
 
 
 class Law(Protocol):
@@ -47,6 +64,33 @@ class Law(Protocol):
 
     def proposal(self, at: Standing, scores: NDArray[np.float32], chance: np.random.Generator) -> Proposal:
         """The law of each position given the canvas and the model's scores ``[L, width]``."""
+
+
+@dataclass(frozen=True, eq=False)
+class Commit:
+    """What a `Committing` law did in a step."""
+
+    canvas: Canvas
+    """The canvas after it.  Positions may have been taken back."""
+    left: Any = None
+    """What it reads in its next step."""
+    whole: tuple[int, ...] | None = None
+    """The text, where it ends here whatever is left of the canvas: given up, or completed by other means.  It need not
+    fit the canvas."""
+
+
+@runtime_checkable
+class Committing(Protocol):
+    """A law that reads commits one by one and may refuse them; the policy only says how many a step has."""
+
+    def proposal(self, at: Standing, scores: NDArray[np.float32], chance: np.random.Generator) -> Proposal:
+        """As of a `Law`."""
+
+    def commit(self, at: Standing, proposal: Proposal, end: int, n: int, chance: np.random.Generator) -> Commit:
+        """Commit about ``n`` unknown positions before ``end``, where the block ends, or end the text.
+
+        In a bounded number of steps a text is written.
+        """
 
 
 @dataclass(frozen=True)
@@ -113,6 +157,23 @@ def tempered(logp: Array, temperature: float) -> Array:
     best = scaled.max(1, keepdims=True)
     normalised: Array = scaled - best - np.log(np.exp(scaled - best).sum(1, keepdims=True))
     return normalised
+
+
+def folded(logp: Array, end: int | None, pad_id: int | None) -> Array:
+    """The laws in which the probability of padding counts as that of the end, in place; as they are without ``end``.
+
+    A position by itself does not know which end is the first, and so whether the model writes an end there or what it
+    writes behind one.
+    """
+    if end is not None:
+        logp[:, end] = np.logaddexp(logp[:, end], logp[:, pad_id])
+        logp[:, pad_id] = -np.inf
+    return logp
+
+
+def end_for_pad(ends: Iterable[int], pad_id: int | None) -> int | None:
+    """The end-of-text id as which padding is read, None where nothing is to be read so."""
+    return None if pad_id is None or pad_id in ends else min(ends, default=None)
 
 
 def check_temperature(temperature: float) -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from guided.diffusion.denoiser import Canvas, Denoiser, Noise, blank, check_room
-from guided.diffusion.law import Free, Law, Standing
+from guided.diffusion.law import Commit, Committing, Free, Law, Standing
 from guided.diffusion.policies import Blocks, FixedBlocks, Policy, Threshold, View
 from guided.errors import GuidedError, UnsupportedError
 
@@ -94,6 +95,8 @@ class _Place:
     end: int | None = None
     step: int = 0
     before: tuple[View, ...] = ()
+    whole: tuple[int, ...] | None = None
+    """The text, where its law ended it here."""
 
     @property
     def canvas(self) -> Canvas:
@@ -126,6 +129,11 @@ def denoise(
             raise UnsupportedError(
                 "drafts are verified by repeating a step, and a random one is not repeated",
                 remedy="Leave out drafts, or use a masked model and temperature 0.",
+            )
+        if how.drafts and isinstance(job.law, Committing):
+            raise UnsupportedError(
+                f"{type(job.law).__name__} decides itself what a step commits, and drafts cannot foresee it",
+                remedy="Leave out drafts.",
             )
     writers = [_written(denoiser, job, how, rng) for job in jobs]
     results: list[Denoised | None] = [None] * len(jobs)
@@ -163,9 +171,10 @@ def _written(denoiser: Denoiser, job: Job, how: Denoising, rng: np.random.Genera
     frames: list[Frame] = []
     done: tuple[int, ...] = ()
     passes = scored = 0
+    left = None
     while len(done) < job.length and not denoiser.eos_ids.intersection(done):
         # A text without an end so far: the next block, or the next part of it.
-        place = _begun(denoiser, job, done, rng)
+        place = _begun(denoiser, job, done, rng, left)
         ahead = [place]
         while not _is_over(denoiser, place.canvas):
             found = yield [each.canvas for each in ahead]
@@ -173,11 +182,13 @@ def _written(denoiser: Denoiser, job: Job, how: Denoising, rng: np.random.Genera
             for number, scores in enumerate(found):
                 place, frame = _stepped(denoiser, place, scores, job, how, rng)
                 frames.append(frame)
+                if place.whole is not None:
+                    return Denoised(place.whole, len(place.whole), tuple(frames), passes, scored)
                 # A draft whose canvas is the real one was scored as that.
                 if number + 1 == len(ahead) or not _are_same(place.canvas, ahead[number + 1].canvas):
                     break
             ahead = [place, *_drafts(denoiser, place, scores, job, how, rng)]
-        done = (*place.at.written, *place.canvas.tokens.tolist())
+        done, left = (*place.at.written, *place.canvas.tokens.tolist()), place.at.left
     ends = [i for i, token in enumerate(done) if token in denoiser.eos_ids]
     n_text = ends[0] if ends else min(len(done), job.length)
     tail = done[n_text] if ends else 0
@@ -185,20 +196,21 @@ def _written(denoiser: Denoiser, job: Job, how: Denoising, rng: np.random.Genera
     return Denoised(tokens, n_text, tuple(frames), passes, scored)
 
 
-def _begun(denoiser: Denoiser, job: Job, done: tuple[int, ...], rng: np.random.Generator) -> _Place:
+def _begun(denoiser: Denoiser, job: Job, done: tuple[int, ...], rng: np.random.Generator, law_left: Any) -> _Place:
     """The next canvas of a text; positions beyond the text's length hold what the model writes after an end."""
     left = job.length - len(done)
     if denoiser.block is None and denoiser.window is not None and denoiser.window < job.length:
         length = min(job.length, len(done) + denoiser.window)
         known = {place: token for place, token in job.fixed.items() if place < length} | dict(enumerate(done))
-        return _Place(Standing(blank(denoiser, job.prompt, length, known, chance=rng), (), job.length - length))
+        canvas = blank(denoiser, job.prompt, length, known, chance=rng)
+        return _Place(Standing(canvas, (), job.length - length, left=law_left))
     length = left if denoiser.block is None else denoiser.block
     fixed = {place - len(done): token for place, token in job.fixed.items() if 0 <= place - len(done) < length}
     tail = denoiser.pad_id if denoiser.pad_id is not None else min(denoiser.eos_ids, default=None)
     if left < length and tail is not None:
         fixed |= dict.fromkeys(range(left, length), tail)
     canvas = blank(denoiser, (*job.prompt, *done), length, fixed, chance=rng)
-    return _Place(Standing(canvas, done, max(0, left - length)))
+    return _Place(Standing(canvas, done, max(0, left - length), left=law_left))
 
 
 def _is_over(denoiser: Denoiser, canvas: Canvas) -> bool:
@@ -251,17 +263,28 @@ def _stepped(
             f"{type(how.policy).__name__} commits positions {np.flatnonzero(chosen).tolist()}",
             remedy="A policy commits at least one open position, and no other.",
         )
-    places = np.flatnonzero(chosen)
-    after = canvas.filled(places, proposal.tokens[places])
-    if denoiser.noise is Noise.UNIFORM and after.unknown:
-        after = after.cleared(np.flatnonzero(~after.known), rng.integers(0, denoiser.width, after.unknown))
-    frame = Frame(len(place.at.written), chosen, proposal.tokens, view.confidence)
-    at = replace(place.at, canvas=after, proposed=proposal.tokens)
-    if (still & ~chosen).any():
+    if isinstance(job.law, Committing):
+        made = job.law.commit(place.at, proposal, end, int(chosen.sum()), rng)
+    else:
+        places = np.flatnonzero(chosen)
+        made = Commit(canvas.filled(places, proposal.tokens[places]))
+    after = made.canvas
+    if after.unknown:
+        # A masked model without a mask token comes to no step.
+        noise: ArrayLike = denoiser.mask_id or 0
+        if denoiser.noise is Noise.UNIFORM:
+            noise = rng.integers(0, denoiser.width, after.unknown)
+        after = after.cleared(np.flatnonzero(~after.known), noise)
+    shown = np.where(after.known, after.tokens, proposal.tokens)
+    frame = Frame(len(place.at.written), after.known & ~canvas.known, shown, view.confidence)
+    at = replace(place.at, canvas=after, proposed=proposal.tokens, left=made.left)
+    if made.whole is not None:
+        return _Place(at, whole=(*place.at.written, *made.whole)), frame
+    if not after.known[:end].all():
         kept = (*place.before, replace(view, before=()))[-how.policy.memory :] if how.policy.memory else ()
         return _Place(at, end, place.step + 1, kept), frame
     if how.joined and denoiser.block is None and end < len(after):
         ended = tuple(after.tokens[:end].tolist())
         rest = Canvas(after.tokens[end:], after.known[end:], (*after.prompt, *ended))
-        at = Standing(rest, (*at.written, *ended), at.room, proposal.tokens[end:])
+        at = Standing(rest, (*at.written, *ended), at.room, proposal.tokens[end:], made.left)
     return _Place(at), frame

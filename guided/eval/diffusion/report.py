@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from guided.errors import GuidedError
-from guided.eval.diffusion.methods import METHODS
+from guided.eval.diffusion.methods import METHODS, Decoder
 from guided.eval.diffusion.results import DiffusionRecord
 from guided.eval.plot import can_plot
 from guided.eval.steering.measures import Estimate, estimate
@@ -24,7 +24,7 @@ class DiffusionMeasures:
     """One method over its tasks; means, with 95 % bootstrap intervals over tasks."""
 
     method: str
-    constrained: bool
+    decoder: str
     tasks: int
     valid: Estimate
     right: Estimate
@@ -44,7 +44,7 @@ def measure(records: Sequence[DiffusionRecord]) -> list[DiffusionMeasures]:
             found.append(
                 DiffusionMeasures(
                     method.name,
-                    method.constrained,
+                    method.decoder.value,
                     len(own),
                     estimate([float(record.valid) for record in own]),
                     estimate([record.right for record in own]),
@@ -93,13 +93,15 @@ def save_plot(measures: Sequence[DiffusionMeasures], path: Path) -> None:
 
     figure = Figure(figsize=(8.0, 5.0), layout="constrained")
     axes = figure.subplots()
-    for constrained, color, name in ((False, "C3", "free"), (True, "C0", "grammar solved")):
-        own = [one for one in measures if one.constrained is constrained]
+    for number, decoder in enumerate(Decoder):
+        own, color = [one for one in measures if one.decoder == decoder.value], f"C{number}"
+        if not own:
+            continue
         line = [one for one in own if METHODS[one.method].steps is not None]
         low = [one.right.mean - one.right.low for one in line]
         high = [one.right.high - one.right.mean for one in line]
         places, means = [one.passes for one in line], [one.right.mean for one in line]
-        axes.errorbar(places, means, [low, high], color=color, marker="o", capsize=3, label=f"{name}: so many steps")
+        axes.errorbar(places, means, [low, high], color=color, marker="o", capsize=3, label=decoder.value)
         for one in own:
             if METHODS[one.method].steps is None:
                 axes.plot([one.passes], [one.right.mean], "s", color=color)

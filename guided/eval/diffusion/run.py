@@ -10,7 +10,7 @@ import jsonschema
 import guided
 from guided.diffusion import Denoiser
 from guided.errors import GuidedError
-from guided.eval.diffusion.methods import DiffusionMethod
+from guided.eval.diffusion.methods import Decoder, DiffusionMethod
 from guided.eval.diffusion.results import DiffusionRecord, DiffusionSettings, key_of
 from guided.eval.diffusion.tasks import ExtractionTask, fields_right
 from guided.eval.resumable import Resumable
@@ -43,7 +43,7 @@ class DiffusionEvaluator:
         """The result of a method on a task; the grammar is compiled outside the time."""
         key = key_of(task, method, self.settings)
         try:
-            constraint = self._constraint(task) if method.constrained else None
+            constraint = None if method.decoder is Decoder.FREE else self._constraint(task)
             begun = time.perf_counter()
             made = guided.generate(
                 self.denoiser,
@@ -52,10 +52,12 @@ class DiffusionEvaluator:
                 tokenizer=self.loaded.tokenizer,
                 max_new_tokens=self.settings.max_new_tokens,
                 denoising=method.how,
+                law=method.decoder.law,
             )
         except GuidedError as error:
             return DiffusionRecord(key, task.id, method.name, False, 0.0, reason=" ".join(str(error).split()))
         seconds = round(time.perf_counter() - begun, 4)
+        # What a published decoder completes may be longer than the canvas, and ends without a token for it.
         valid = made.finished and _validates(made.text, task.schema)
         assert made.denoised is not None
         passes, tokens = made.denoised.passes, len(made.token_ids)

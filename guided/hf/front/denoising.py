@@ -17,7 +17,7 @@ from guided.hf.front.request import Request
 
 __all__ = ["DENOISING_OPTIONS", "run_denoising"]
 
-DENOISING_OPTIONS = ("denoising", "lattice", "do_sample", "temperature", "num_return_sequences")
+DENOISING_OPTIONS = ("denoising", "lattice", "law", "do_sample", "temperature", "num_return_sequences")
 
 NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "num_beams": (1,),
@@ -57,12 +57,34 @@ def _whole(text: Denoised) -> tuple[int, ...]:
 
 
 def _law(constraint: Constrains | None, denoiser: Denoiser, temperature: float, options: Mapping[str, Any]) -> Law:
+    made = options.get("law")
     if constraint is None:
+        if made is not None:
+            raise GuidedError("law is made of a grammar, and there is none", remedy="Pass a grammar, or leave out law.")
         return Free(temperature)
+    if made is not None:
+        return _given(made, constraint, denoiser, temperature, options)
     limits = options.get("lattice") or LatticeLimits()
     if not isinstance(limits, LatticeLimits):
         raise GuidedError(f"lattice is {limits!r}", remedy="Pass a guided.diffusion.LatticeLimits.")
     return Constrained(constraint, temperature, denoiser.pad_id, limits)
+
+
+def _given(
+    made: Any, constraint: Constrains, denoiser: Denoiser, temperature: float, options: Mapping[str, Any]
+) -> Law:
+    """The law that the caller makes of a constraint, such as a published decoder to compare with."""
+    if temperature > 0 or options.get("lattice") is not None:
+        raise UnsupportedError(
+            "law is given together with sampling or lattice", remedy="Say in the law itself how it decides."
+        )
+    law: Law = made(constraint, denoiser.pad_id)
+    if not callable(getattr(law, "proposal", None)):
+        raise GuidedError(
+            f"law made {law!r}",
+            remedy="Pass what makes a guided.diffusion.Law of a constraint and a padding id: baselines.Intersection.",
+        )
+    return law
 
 
 def _check(request: Request) -> None:

@@ -11,6 +11,7 @@ import torch
 
 import guided
 from guided.diffusion import Denoising, FixedBlocks, LowConfidence, Threshold
+from guided.diffusion.baselines import Intersection, JointCommits, Lookahead
 from guided.errors import GuidedError, LimitError, UnsupportedError
 from guided.hf import load
 from guided.hf.denoisers import denoiser_for
@@ -47,6 +48,18 @@ def test_every_text_is_whole_however_few_steps(nano, how):
         assert made.denoised.passes <= len(made.denoised.frames) <= 48
         if how.policy == LowConfidence(1):
             assert made.denoised.passes == 1
+
+
+def test_published_decoders_as_laws(nano):
+    for law in (Intersection, JointCommits, Lookahead):
+        made = guided.generate(nano, PROMPT, SCHEMA, max_new_tokens=48, law=law, denoising=Denoising(LowConfidence(8)))
+        assert made.finished and set(made.value) == {"name", "age"}
+    with pytest.raises(UnsupportedError, match="law is given together with sampling or lattice"):
+        guided.generate(nano, PROMPT, SCHEMA, law=Intersection, do_sample=True)
+    with pytest.raises(GuidedError, match="law is made of a grammar, and there is none"):
+        guided.generate(nano, PROMPT, law=Intersection)
+    with pytest.raises(GuidedError, match="law made None"):
+        guided.generate(nano, PROMPT, SCHEMA, law=lambda constraint, pad_id: None)
 
 
 def test_values_draws_and_seeds(nano):
