@@ -43,6 +43,7 @@ from guided.draft import (
     PromptLookup,
     Proposal,
     Recycling,
+    Suffixes,
     TriGrams,
     Union,
     auto,
@@ -103,6 +104,10 @@ def drafts(small: TransformersModel | None) -> dict[str, Drafting]:
         "recycling": Drafting(Recycling(), Fixed(80)),
         "tri-grams": Drafting(TriGrams(), Fixed(16)),
         "n-grams": Drafting(BestFirst(NGrams()), Fixed(16)),
+        "suffixes": Drafting(Suffixes(), Fixed(16)),
+        "suffixes beside all others, 16 nodes": Drafting(
+            BestFirst(ForcedBytes(), PromptLookup(), MaskCounts(), NGrams(), Recycling(), Suffixes()), Fixed(16)
+        ),
         "lookup and recycling, 16 nodes": Drafting(BestFirst(ForcedBytes(), PromptLookup(), Recycling()), Fixed(16)),
         "lookup and masks, 16 nodes": Drafting(BestFirst(PromptLookup(), MaskCounts()), Fixed(16)),
         "all without a model, 8 nodes": Drafting(auto().drafter, Fixed(8)),
@@ -180,12 +185,12 @@ def main() -> None:
         loaded, prompts, grammars, ways, max_tokens=options.max_tokens, assistant=None if small is None else small.model
     )
     plain = next(line for line in lines if line.name == PLAIN)
-    print(f"{'':32} passes/token  acceptance  speed  different")
+    print(f"{'':36} passes/token  acceptance  speed  different")
     for line in lines:
         accepted = "" if line.acceptance is None else f"{line.acceptance:.2f}"
         speed = line.tokens_per_second / plain.tokens_per_second
         print(
-            f"{line.name:32} {line.passes_per_token:12.3f} {accepted:>11} {speed:6.2f} {line.different:6d}/{line.texts}"
+            f"{line.name:36} {line.passes_per_token:12.3f} {accepted:>11} {speed:6.2f} {line.different:6d}/{line.texts}"
         )
 
 

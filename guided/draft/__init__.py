@@ -22,6 +22,7 @@ from guided.draft.guessers.lookup import PromptLookup
 from guided.draft.guessers.mask_counts import MaskCounts
 from guided.draft.guessers.ngram_counts import NGrams
 from guided.draft.guessers.recycling import Recycling
+from guided.draft.guessers.suffixes import Suffixes
 from guided.draft.guessers.trigrams import TriGrams
 from guided.draft.heads.draft_heads import Base, DraftHeads, HeadSettings
 from guided.draft.heads.fit_heads import HeadExamples, calibrate_heads, fit_heads, head_examples
@@ -111,6 +112,7 @@ __all__ = [
     "Staged",
     "Statistics",
     "Sublayer",
+    "Suffixes",
     "TriGrams",
     "Typical",
     "Union",

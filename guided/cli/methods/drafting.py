@@ -22,7 +22,7 @@ __all__ = ["check_drafting", "drafting_of", "drafts_in_words", "sampled_record"]
 MODEL = "model:"
 """What the name of a smaller model stands after."""
 
-NAMES = ("auto", "lookup", "recycling", "ngrams", "trigrams", "copy")
+NAMES = ("auto", "lookup", "recycling", "ngrams", "trigrams", "suffixes", "copy")
 
 PACKAGED = ("small", "hydra", "medusa")
 """Drafts that were trained for the packaged model."""
@@ -77,7 +77,18 @@ def check_drafting(sampling: SamplingOptions, model: str) -> None:
 
 def drafting_of(name: str, target: LanguageModel, load: Callable[[str], LoadedModel], *, greedy: bool) -> Drafting:
     """The draft of a name; ``load`` loads a smaller model, whose tokens are the likeliest where decoding is greedy."""
-    from guided.draft import Aggressive, BestFirst, Drafting, Fixed, NGrams, PromptLookup, Recycling, TriGrams, auto
+    from guided.draft import (
+        Aggressive,
+        BestFirst,
+        Drafting,
+        Fixed,
+        NGrams,
+        PromptLookup,
+        Recycling,
+        Suffixes,
+        TriGrams,
+        auto,
+    )
 
     if name == "auto":
         return auto()
@@ -92,6 +103,7 @@ def drafting_of(name: str, target: LanguageModel, load: Callable[[str], LoadedMo
         "recycling": Recycling(),
         "ngrams": BestFirst(NGrams()),
         "trigrams": TriGrams(),
+        "suffixes": Suffixes(),
         "copy": Aggressive(),
     }
     return Drafting(found[name], Fixed(10 if name in ("lookup", "copy") else 16))

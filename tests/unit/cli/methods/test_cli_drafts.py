@@ -18,7 +18,7 @@ def extracted(guided_cli, person, letter, model_folder):
     return run
 
 
-@pytest.mark.parametrize("draft", ["auto", "lookup", "recycling", "ngrams", "trigrams", "copy", "model"])
+@pytest.mark.parametrize("draft", ["auto", "lookup", "recycling", "ngrams", "trigrams", "suffixes", "copy", "model"])
 def test_each_draft_writes_the_same_record_and_says_what_it_cost(extracted, model_folder, draft):
     name = f"model:{model_folder}" if draft == "model" else draft
     plain = json.loads(extracted("--json").stdout)
