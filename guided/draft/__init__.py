@@ -44,7 +44,7 @@ from guided.draft.models.early_exit import EarlyExit, early_exits
 from guided.draft.models.intersection import IntersectedModel, intersected
 from guided.draft.models.model import Model
 from guided.draft.models.other_vocabulary import OtherVocabulary
-from guided.draft.models.shapes import Beam, Branching, Chain, Dynamic, Shape
+from guided.draft.models.shapes import Beam, Branching, Chain, Dynamic, Independent, Shape
 from guided.draft.models.skip_search import SkipSearch, search_skips
 from guided.draft.models.staged import Staged
 from guided.draft.models.stopping import HeadStopped
@@ -88,6 +88,7 @@ __all__ = [
     "Heads",
     "Heuristic",
     "HydraHeads",
+    "Independent",
     "IntersectedModel",
     "Judge",
     "Lossy",

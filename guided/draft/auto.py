@@ -28,6 +28,8 @@ class Drafting:
 
     drafter: Drafter
     policy: Policy
+    by_block: bool = False
+    """Whether drafts that are lines are verified as wholes, where tokens are drawn; not for particles."""
 
     def branches(
         self,

@@ -16,7 +16,7 @@ from guided.errors import UnsupportedError
 from guided.infer.chance import Chance
 from guided.lm.model import NOTHING, Needs, Tree
 
-__all__ = ["Context", "Drafter", "Observed", "needs_of", "require_no_needs"]
+__all__ = ["Context", "Drafter", "Observed", "needs_of", "require_lines", "require_no_needs"]
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,8 @@ class Observed:
 class Drafter(Protocol):
     """Proposes what may come next.  Any proposal is safe: verification keeps the target's law whatever it holds.
 
-    A drafter that wants more of the target than logits has an attribute ``needs``, see `needs_of`.
+    A drafter that wants more of the target than logits has an attribute ``needs``, see `needs_of`; one whose proposals
+    are always lines says so by an attribute ``lines``, see `require_lines`.
     """
 
     def draft(self, chance: Chance, contexts: Sequence[Context]) -> list[Proposal]:
@@ -126,4 +127,18 @@ def require_no_needs(drafter: object, where: str) -> None:
             f"{type(drafter).__name__} reads the model's hidden states or early layers",
             where=where,
             remedy="Draft with something else there: heads and early exits need guided.draft.speculate itself.",
+        )
+
+
+def require_lines(drafter: object) -> None:
+    """Raise `UnsupportedError` for a draft that may propose other trees than lines.
+
+    It is not enough that a tree happens to be a line: where a drafter draws a second child or none depends on the first
+    one, and a law that is kept over all outcomes is not kept over a part of them.
+    """
+    if drafter is not None and not getattr(drafter, "lines", False):
+        raise UnsupportedError(
+            f"{type(drafter).__name__} drafts trees, and only lines are verified by block",
+            where="by_block",
+            remedy="Leave out by_block, or draft with a guided.draft.Model in a Chain, HeadStopped or EarlyExit.",
         )

@@ -16,10 +16,11 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from guided.draft import Beam, Chain, Dynamic, Fixed, Model, Union, speculate
+from guided.draft import Beam, Chain, Dynamic, Fixed, Independent, Model, Union, speculate
 from guided.draft.drafter import needs_of
 from guided.draft.loop.rows import Row
 from guided.draft.masks import RowMasks
+from guided.errors import UnsupportedError
 from guided.lm.table import TableModel
 from guided.testing.enumeration import enumerate_choices
 from tests.tolerances import SUMS
@@ -68,6 +69,7 @@ class Once:
     def __init__(self, drafter, constraint):
         self.drafter = drafter
         self.needs = needs_of(drafter)
+        self.lines = getattr(drafter, "lines", False)
         self.nodes = 0
         speculate(0, LAST, [PROMPT] * 4, [constraint] * 4, drafter, max_tokens=6, policy=Fixed(4))
 
@@ -123,7 +125,7 @@ MASKED = {False: Masked(None), True: Masked(CONSTRAINT)}
 PLAIN = {kind: masked.pushed_on({(): 1.0}) for kind, masked in MASKED.items()}
 
 
-def check_round(monkeypatch, make, constrained, budget, *, weigh=False, pieces=2):
+def check_round(monkeypatch, make, constrained, budget, *, weigh=False, pieces=2, **settings):
     """The law after one round, and each outcome's weight; the most nodes of a tree that was verified."""
     rows = []
 
@@ -142,7 +144,7 @@ def check_round(monkeypatch, make, constrained, budget, *, weigh=False, pieces=2
         with suppress(OneRound):
             speculate(
                 chance, LAST, [PROMPT], [masked.constraint], drafter, max_tokens=MAX_TOKENS, policy=Fixed(budget),
-                weigh=weigh,
+                weigh=weigh, **settings,
             )  # fmt: skip
         return tuple(rows[0].tokens[len(PROMPT) :]), rows[0].logw
 
@@ -172,9 +174,34 @@ def test_a_round_of_each_draft(monkeypatch, name, budgets):
         assert 0 < max(drafted) <= budget
 
 
+@pytest.mark.parametrize("name", ["chain of 4", "chain, confidence", "stopped by a head", "early exit"])
+def test_a_round_verified_by_block(monkeypatch, name):
+    """Lines that end anywhere, beside forced tokens where texts are weighed."""
+    for budget in (2, 4):
+        for constrained, weigh in ((False, False), (True, False), (True, True)):
+            check_round(monkeypatch, EVERY[name], constrained, budget, weigh=weigh, by_block=True)
+
+
+def test_lines_by_chance_are_not_verified_by_block(monkeypatch):
+    """Trees that are lines only for some outcomes are refused, and why: verified by block they lose the law."""
+    with pytest.raises(UnsupportedError, match="drafts trees"):
+        check_round(monkeypatch, EVERY["dynamic"], False, 4, by_block=True)
+    monkeypatch.setattr(Model, "lines", True)
+    with pytest.raises(AssertionError):
+        check_round(monkeypatch, EVERY["dynamic"], False, 4, by_block=True)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_a_round_of_three_independent_sequences(monkeypatch, budget):
+    for constrained in (False, True):
+        check_round(monkeypatch, lambda: Model(SPARSE, Independent(3, 2)), constrained, budget, weigh=constrained)
+
+
 def test_trees_of_several_nodes_are_verified(monkeypatch):
     """The rounds above are not those of single tokens."""
-    for name in ("chain of 4", "dynamic", "constant branching", "beam", "recycling", "medusa"):
+    for name in ("chain of 4", "dynamic", "constant branching", "beam", "recycling", "medusa", "independent"):
         assert check_round(monkeypatch, EVERY[name], False, 4) == 4
 
 

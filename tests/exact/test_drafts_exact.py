@@ -75,6 +75,12 @@ def test_law_is_kept(name, constraint, plain):
     assert distance(plain[constraint], law(DRAFTS[name], constraint)) < 1e-9
 
 
+@pytest.mark.parametrize("name", ["chain", "chain, confidence", "staged", "intersection"])
+@pytest.mark.parametrize("constraint", [None, CONSTRAINT], ids=["free", "constrained"])
+def test_law_is_kept_by_block(name, constraint, plain):
+    assert distance(plain[constraint], law(DRAFTS[name], constraint, by_block=True)) < 1e-9
+
+
 @pytest.mark.parametrize("name", list(DRAFTS)[:10])
 def test_trained_drafts_draft_and_keep_weights_and_steering(name):
     """What they propose is scored; importance weights and a steered target are as without them."""

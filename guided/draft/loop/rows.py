@@ -91,6 +91,26 @@ class Plan:
             parents.append(n_pending + above if above >= 0 else n_pending - 1)
         return cls(proposal, Tree(tuple(tokens), tuple(parents)), n_pending, index, states)
 
+    def line(self, most: int, eos_ids: frozenset[int]) -> list[int] | None:
+        """The nodes of a drafter's line as far as it can be verified; None where forced tokens stand beside it.
+
+        The last node may be one that is not fed, since the constraint forbids it.
+        """
+        found: list[int] = []
+        parent = -1
+        while groups := self.proposal.groups.get(parent):
+            if len(groups) > 1 or len(groups[0].tokens) > 1:
+                return None
+            (token,) = groups[0].tokens
+            child = self.proposal.child(parent, token)
+            if child is None or len(found) == most:
+                break
+            found.append(child)
+            if child not in self.index or token in eos_ids:
+                break
+            parent = child
+        return found
+
     def hidden_after(self, node: int, scores: Scores) -> HiddenAfter:
         """The model's state after a child of a node, by its token."""
 

@@ -19,9 +19,10 @@ import torch
 from numpy.typing import NDArray
 
 from guided.constraint.protocol import Constrains
+from guided.draft.acceptance.block import verify_block
 from guided.draft.acceptance.lossy import HiddenAfter, Lossy
 from guided.draft.acceptance.verify import Greedy, Sampled, Target, first_accepted
-from guided.draft.drafter import Context, Drafter, Observed, needs_of
+from guided.draft.drafter import Context, Drafter, Observed, needs_of, require_lines
 from guided.draft.loop.reshaping import Reshaping
 from guided.draft.loop.rows import Plan, Row, Walk
 from guided.draft.loop.statistics import Statistics
@@ -31,7 +32,7 @@ from guided.draft.policies.policy import Fixed, Policy, Round
 from guided.draft.proposal import Proposal
 from guided.errors import GuidedError
 from guided.infer.chance import Chance, Random, chance_of
-from guided.infer.distribution import distributions_of
+from guided.infer.distribution import TokenDistribution, distributions_of
 from guided.lm.model import LanguageModel, Scores, Sequences
 
 __all__ = ["Progress", "Speculated", "Watch", "speculate"]
@@ -71,6 +72,7 @@ def speculate(
     weigh: bool = False,
     policy: Policy | None = None,
     lossy: Lossy | None = None,
+    by_block: bool = False,
     reshaping: Reshaping | None = None,
     progress: Progress | None = None,
     watch: Watch | None = None,
@@ -81,10 +83,12 @@ def speculate(
     counted; raises `LimitError` where no text fits.  ``weigh`` asks for importance weights: tokens that the constraint
     forces are then drafted, since their probability under the model counts, and not simply taken.  ``policy`` says how
     many nodes to draft, `Fixed` by default.  ``lossy`` accepts more drafts by another law than the target's, which is
-    then not kept: it cannot be weighed.  Temperature, truncation and steering are the model's: see
-    `guided.lm.transformed` and `guided.steer`; ``reshaping`` is for what belongs elsewhere, such as a truncation that
-    sees allowed tokens only, and cannot be weighed either.  ``watch`` hears of every token, and may end a text.
-    ``masks`` are those of the constraints, where a steerer of the model asks for them as well.
+    then not kept: it cannot be weighed.  ``by_block`` verifies drafts that are lines as wholes, which keeps the law and
+    more of drawn drafts (`guided.draft.acceptance.block`); greedy texts gain nothing by it.  Temperature, truncation
+    and steering are the model's: see `guided.lm.transformed` and `guided.steer`; ``reshaping`` is for what belongs
+    elsewhere, such as a truncation that sees allowed tokens only, and cannot be weighed either.  ``watch`` hears of
+    every token, and may end a text.  ``masks`` are those of the constraints, where a steerer of the model asks for them
+    as well.
     """
     if len(prompts) != len(constraints):
         raise GuidedError(
@@ -97,6 +101,12 @@ def speculate(
             where="lossy",
             remedy="Leave out lossy, or weigh and greedy.",
         )
+    if lossy is not None and by_block:
+        raise GuidedError(
+            "drafts are accepted by another law one by one", where="by_block", remedy="Leave out lossy or by_block."
+        )
+    if by_block:
+        require_lines(drafter)
     if reshaping is not None and weigh:
         raise GuidedError(
             "weights are of the model's own distribution, which is reshaped here",
@@ -104,6 +114,7 @@ def speculate(
             remedy="Leave out one of weigh and reshaping.",
         )
     run = _Run(chance_of(rng), model, drafter, max_tokens, greedy, weigh, policy or Fixed(), lossy, reshaping, watch)
+    run.by_block = by_block and not greedy
     if masks is None:
         masks = [RowMasks(constraint, end_in_time=end_in_time) for constraint in constraints]
     rows = [
@@ -151,6 +162,7 @@ class _Run:
         self.lossy = lossy
         self.reshaping = reshaping
         self.watch = watch
+        self.by_block = False
         self.statistics = Statistics(trees=model.can.tree)
         self.sequences: Sequences
 
@@ -260,7 +272,7 @@ class _Run:
 
     def _verify(self, walks: Sequence[Walk]) -> None:
         """Walk down all proposals, a token of each row at a time; emits tokens."""
-        going = list(walks)
+        going = [walk for walk in walks if not (self.by_block and self._verify_line(walk))]
         while going:
             self._fill((walk.row.masks, walk.row.state, self._left(walk.row)) for walk in going)
             going = [walk for walk in going if self._step(walk)]
@@ -280,7 +292,53 @@ class _Run:
         if child is None or child not in plan.index or row.ended or row.n_emitted >= self.max_tokens:
             row.hidden = None if walk.scores.hidden is None else walk.scores.hidden[walk.at]
             return False
-        walk.go_to(child, chosen=allowed is None or int(np.count_nonzero(allowed)) > 1)
+        walk.go_to(child, chosen=_is_choice(allowed))
+        return True
+
+    def _verify_line(self, walk: Walk) -> bool:
+        """Verify a line as a whole and emit what follows of it; False for other proposals, of which nothing is done."""
+        row, plan = walk.row, walk.plan
+        line = plan.line(self._most(row), self.model.eos_ids)
+        if not line:
+            return False
+        fed = [node for node in line if node in plan.index]
+        states = [row.state, *(plan.states[plan.index[node]] for node in fed)]
+        lefts = [self._left(row) - n for n in range(len(states))]
+        self._fill((row.masks, state, left) for state, left in zip(states, lefts, strict=True))
+        masks = [row.masks.allowed(*place, self.model.width) for place in zip(states, lefts, strict=True)]
+        tokens = [plan.proposal.token(node) for node in line]
+        at = [plan.n_pending - 1, *(plan.n_pending + plan.index[node] for node in fed)]
+
+        def law(n: int) -> TokenDistribution:
+            text = [*row.tokens[row.n_prompt :], *tokens[:n]]
+            return self._law(row, text, self._reshaped(row, text, walk.scores.logits[at[n]], masks[n]), masks[n])
+
+        laws: list[TokenDistribution] = []
+        for n in range(len(line)):
+            try:
+                laws.append(law(n))
+            except GuidedError:  # Nothing may come at this place, which is an error only for a text that comes to it.
+                if not n:
+                    raise
+                line = line[:n]
+                break
+        groups = [plan.proposal.groups[parent][0] for parent in (-1, *line[:-1])]
+        kept = verify_block(self.chance, groups, laws)
+        row.pending = []
+        for n, node in enumerate(line[: kept.n]):
+            row.logw += 0.0 if masks[n] is None else laws[n].log_mass
+            self._emit(row, tokens[n])
+            self._count(tokens=1, accepted=1)
+            walk.go_to(node, chosen=_is_choice(masks[n]))
+            if row.ended:
+                break
+        else:
+            rest = kept.rest
+            last = laws[kept.n] if rest is not None else law(kept.n)
+            row.logw += 0.0 if masks[kept.n] is None else last.log_mass
+            self._emit(row, self.chance.token(last if rest is None else rest))
+            self._count(tokens=1)
+        row.hidden = None if walk.scores.hidden is None else walk.scores.hidden[walk.at]
         return True
 
     def _left(self, row: Row) -> int:
@@ -309,26 +367,39 @@ class _Run:
     ) -> Target:
         """The law of the row's next token, from the scores ``[V]`` after its last one."""
         emitted = row.tokens[row.n_prompt :]
+        logits = self._reshaped(row, emitted, logits, allowed)
+        if self.greedy:
+            scores = logits.cpu().numpy()
+            return Greedy(scores if allowed is None else np.where(allowed, scores, -np.inf))
+        distribution = self._law(row, emitted, logits, allowed)
+        if allowed is not None:
+            row.logw += distribution.log_mass
+        if self.lossy is None or after is None:
+            return Sampled(distribution)
+        return self.lossy.target(distribution, after)
+
+    def _reshaped(
+        self, row: Row, emitted: Sequence[int], logits: torch.Tensor, allowed: NDArray[np.bool_] | None
+    ) -> torch.Tensor:
+        """The scores ``[V]`` after a text as they are before the mask."""
         if self.reshaping is not None:
             logits = self.reshaping.before(row.number, emitted, logits)
             if self.reshaping.changes_all and allowed is not None:
                 open_ = torch.from_numpy(allowed).to(logits.device)
                 if bool(torch.isneginf(logits[open_]).all()):
                     raise self.reshaping.nothing_left(row.number, emitted, open_)
-        if self.greedy:
-            scores = logits.cpu().numpy()
-            return Greedy(scores if allowed is None else np.where(allowed, scores, -np.inf))
+        return logits
+
+    def _law(
+        self, row: Row, emitted: Sequence[int], logits: torch.Tensor, allowed: NDArray[np.bool_] | None
+    ) -> TokenDistribution:
+        """The law of the token after a text, from its scores before the mask."""
         if self.reshaping is not None:
             if allowed is not None:
                 logits = logits.masked_fill(torch.from_numpy(~allowed).to(logits.device), -torch.inf)
             logits = self.reshaping.after(row.number, emitted, logits)
         distribution = distributions_of(logits[None], self.model.width)[0]
-        if allowed is not None:
-            distribution = distribution.only(allowed)
-            row.logw += distribution.log_mass
-        if self.lossy is None or after is None:
-            return Sampled(distribution)
-        return self.lossy.target(distribution, after)
+        return distribution if allowed is None else distribution.only(allowed)
 
     def _force(self, rows: Sequence[Row]) -> None:
         """Emit the tokens about which the constraints leave no choice: the model need not be asked."""
@@ -384,3 +455,8 @@ class _Run:
     def _count(self, **more: float) -> None:
         old = self.statistics
         self.statistics = replace(old, **{name: getattr(old, name) + value for name, value in more.items()})
+
+
+def _is_choice(allowed: NDArray[np.bool_] | None) -> bool:
+    """Whether a mask leaves more than one token."""
+    return allowed is None or int(np.count_nonzero(allowed)) > 1

@@ -51,6 +51,9 @@ class EarlyExit:
     Raises `GuidedError` for exits that the model does not have.
     """
 
+    lines = True
+    """Its proposals are lines."""
+
     def __init__(
         self,
         exits: Mapping[int, LanguageModel],

@@ -9,7 +9,7 @@ import torch
 from guided.draft.drafter import Context, Observed
 from guided.draft.masks import RowMasks, fill_positions
 from guided.draft.models.confidence import Confidence
-from guided.draft.models.shapes import Chain, Leaf, Shape, Shaping
+from guided.draft.models.shapes import Chain, Independent, Leaf, Shape, Shaping
 from guided.draft.proposal import Drawn, Group, Proposal
 from guided.errors import UnsupportedError, VocabularyError
 from guided.infer.chance import Chance
@@ -32,7 +32,8 @@ class Model:
     theirs, and else the widths.  Models of one tokenizer may be padded to different widths: ids that only one of them
     has are not drafted, and nothing is after a text with an id that the draft model does not know.
 
-    Raises `VocabularyError` for a model of other ids, `UnsupportedError` for trees with a model that has none.
+    Raises `VocabularyError` for a model of other ids, `UnsupportedError` for trees with a model that has none and for
+    `Independent` sequences that are not drawn.
     """
 
     _asked: Needs = NOTHING
@@ -57,10 +58,20 @@ class Model:
                 f"the draft model takes no trees, so {type(self.shape).__name__} cannot be drafted",
                 remedy="Draft with guided.draft.Chain.",
             )
+        if by_rule and isinstance(self.shape, Independent):
+            raise UnsupportedError(
+                "the likeliest tokens of all sequences of Independent are the same",
+                remedy="Draft with guided.draft.Branching, or with by_rule=False.",
+            )
         self._sequences: Sequences | None = None
         self._rows: list[int] = []
         self._shares: dict[int, dict[int, float]] = {}
         """By row: the draft's probability of each node of its last chain."""
+
+    @property
+    def lines(self) -> bool:
+        """Are its proposals lines?"""
+        return isinstance(self.shape, Chain)
 
     def draft(self, chance: Chance, contexts: Sequence[Context]) -> list[Proposal]:
         """One pass of the draft model for each level, for all rows together."""
@@ -72,7 +83,8 @@ class Model:
     def _drafted(self, chance: Chance, contexts: Sequence[Context]) -> list[Proposal]:
         """The same for texts that the model can read."""
         self._follow(contexts)
-        grown = [_Grown(context, self.model, self._shaping(context)) for context in contexts]
+        drawn = Drawn.INDEPENDENTLY if isinstance(self.shape, Independent) else Drawn.WITHOUT_REPLACEMENT
+        grown = [_Grown(context, self.model, self._shaping(context), drawn) for context in contexts]
         last = self._last(contexts)
         fill_positions(each for one in grown for each in one.positions([-1]))
         for one, logits in zip(grown, last, strict=True):
@@ -186,8 +198,11 @@ class Model:
 class _Grown:
     """One row's tree while it grows."""
 
-    def __init__(self, context: Context, model: LanguageModel, shaping: Shaping | None) -> None:
+    def __init__(self, context: Context, model: LanguageModel, shaping: Shaping | None, drawn: Drawn) -> None:
         self.context = context
+        self._drawn = drawn
+        self._n_sequences: dict[int, int] = {}
+        """How often each node was drawn."""
         self.width = min(model.width, context.width)
         self.shaping = shaping
         self.proposal = Proposal()
@@ -210,7 +225,8 @@ class _Grown:
 
     def _leaf(self, node: int, value: float, key: float, logits: torch.Tensor) -> None:
         allowed = self._masks.allowed(*self._places[node], self.width)
-        leaf = Leaf.after(node, logits[: self.width], allowed, value, key, self.shaping)
+        n_sequences = self._n_sequences.get(node, 1)
+        leaf = Leaf.after(node, logits[: self.width], allowed, value, key, self.shaping, n_sequences)
         if leaf is not None:
             self.leaves.append(leaf)
 
@@ -221,8 +237,11 @@ class _Grown:
             if not leaf.drawn:
                 continue
             tokens = tuple(leaf.drawn)
-            group = Group(tokens) if by_rule else Group(tokens, Drawn.WITHOUT_REPLACEMENT, leaf.probabilities)
+            group = Group(tokens) if by_rule else Group(tokens, self._drawn, leaf.probabilities)
             for token, node, key in zip(tokens, self.proposal.add(leaf.node, group), leaf.keys, strict=True):
+                self._n_sequences[node] = self._n_sequences.get(node, 0) + 1
+                if self._n_sequences[node] > 1:
+                    continue
                 share = float(leaf.probabilities[token])
                 self.shares[node] = share
                 state, left = self._places[leaf.node]

@@ -1,8 +1,8 @@
 """Shapes of the trees that a draft model grows, level by level: chains, constant branching, stochastic beams, DySpec.
 
-A shape decides which node gets how many children; tokens come from the node's own distribution, without replacement,
-so that verification knows each group's law.  What a shape decides on may be all that was drawn before, never the token
-that it decides about.
+A shape decides which node gets how many children; tokens come from the node's own distribution, without replacement
+or, for `Independent`, with it, so that verification knows each group's law.  What a shape decides on may be all that
+was drawn before, never the token that it decides about.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from guided.infer.chance import Chance
 from guided.lm.model import LanguageModel
 from guided.lm.transforms import TransformedModel
 
-__all__ = ["Beam", "Branching", "Chain", "Dynamic", "Leaf", "Shape"]
+__all__ = ["Beam", "Branching", "Chain", "Dynamic", "Independent", "Leaf", "Shape"]
 
 Shaping = Callable[[torch.Tensor], torch.Tensor]
 
@@ -42,6 +42,8 @@ class Leaf:
     """The probability under the draft of coming here."""
     key: float
     """The node's perturbed log probability, for stochastic beams."""
+    n_sequences: int = 1
+    """How many independently drawn sequences came here."""
     drawn: list[int] = field(default_factory=list)
     keys: list[float] = field(default_factory=list)
     rest: NDArray[np.float64] = field(init=False)
@@ -58,6 +60,7 @@ class Leaf:
         value: float = 1.0,
         key: float = 0.0,
         shaping: Shaping | None = None,
+        n_sequences: int = 1,
     ) -> Leaf | None:
         """The leaf at a node with these scores ``[V]`` after it; None where nothing that is allowed has any."""
         if shaping is not None:
@@ -72,7 +75,7 @@ class Leaf:
             return None
         weights: NDArray[np.float64] = np.exp(scores - highest)
         weights /= weights.sum()
-        return cls(node, weights, value, key)
+        return cls(node, weights, value, key, n_sequences)
 
     def left(self) -> float:
         """The probability of all that was not drawn."""
@@ -84,6 +87,13 @@ class Leaf:
         self.rest[token] = 0.0
         self.drawn.append(token)
         self.keys.append(key)
+        return token
+
+    def take_again(self, chance: Chance) -> int:
+        """One more child, drawn from all there is: it may be one that was drawn before."""
+        token = chance.index(self.probabilities)
+        self.drawn.append(token)
+        self.keys.append(0.0)
         return token
 
 
@@ -129,6 +139,24 @@ class Branching:
                 if not leaf.left():
                     break
                 leaf.take(None if by_rule else chance)
+                budget -= 1
+
+
+@dataclass(frozen=True)
+class Independent:
+    """Several sequences, each drawn by itself: SpecTr (Sun et al., 2023, arXiv 2310.15141), verified by its k-SEQ.
+
+    Sequences that begin alike are one path of the tree, so that fewer nodes are scored than drawn.
+    """
+
+    sequences: int = 4
+    depth: int = 4
+
+    def grow(self, chance: Chance, by_rule: bool, leaves: Sequence[Leaf], level: int, budget: int) -> None:
+        """A token for each sequence that came to a leaf, as far as the budget would go were all of them different."""
+        for leaf in leaves:
+            for _ in range(min(leaf.n_sequences if level else self.sequences, budget)):
+                leaf.take_again(chance)
                 budget -= 1
 
 

@@ -125,6 +125,7 @@ class OwnLoop:
                 max_tokens=self.max_tokens,
                 greedy=self.greedy,
                 policy=None if self.drafting is None else self.drafting.policy,
+                by_block=self.drafting is not None and self.drafting.by_block,
                 reshaping=self.reshaping if self.reshaping else None,
                 watch=self.watch,
             )

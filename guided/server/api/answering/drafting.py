@@ -45,7 +45,7 @@ def draft_text(model: LanguageModel, job: Job, emit: Callable[[int, bool], None]
         (written,), _ = speculate(
             np.random.default_rng(job.seed), target, [job.prompt], [job.constraint], job.draft.drafter, masks=[masks],
             max_tokens=job.max_new_tokens, greedy=job.temperature == 0, policy=job.draft.policy, progress=tell,
-            watch=watch,
+            watch=watch, by_block=job.draft.by_block,
         )  # fmt: skip
     tell(None)
     return written
