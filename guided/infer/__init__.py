@@ -9,6 +9,7 @@ out, and how far it is from what was meant).  Here are the values and the chance
 from guided.infer.analysis.choices import Choices, choice_probabilities
 from guided.infer.analysis.distortion import Distortion, TokenDistortion, distortion, distortions
 from guided.infer.analysis.enumeration import Enumeration, exact
+from guided.infer.analysis.evidence import Genealogy, genealogical_variance, log_ml_interval
 from guided.infer.analysis.fields import Alternative, FieldPosterior, field_posteriors, posteriors
 from guided.infer.analysis.replay import Recorder
 from guided.infer.chance import Chance, Random, chance_of
@@ -61,6 +62,7 @@ __all__ = [
     "Estimator",
     "FewSamplesWarning",
     "FieldPosterior",
+    "Genealogy",
     "Learned",
     "Learning",
     "Particle",
@@ -97,8 +99,10 @@ __all__ = [
     "distortions",
     "exact",
     "field_posteriors",
+    "genealogical_variance",
     "importance",
     "local",
+    "log_ml_interval",
     "mcmc",
     "multinomial",
     "optimal",

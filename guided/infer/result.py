@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.infer.weights import effective_sample_size, log_mean_exp, normalised, relative_error
+from guided.infer.weights import effective_sample_size, family_shares, log_mean_exp, normalised, relative_error
 from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["Cost", "Particle", "Population", "Samples", "particle_of", "pooled"]
@@ -119,6 +119,8 @@ class Population:
     descend from one first particle each (Chan and Lai, Annals of Statistics 41, 2013; without resampling these are the
     particles).  On average no less than the truth, but of single runs few see the largest weights.  Infinite where all
     weight is one family's, or one run cannot tell: see `pooled`."""
+    families: tuple[int, ...] = ()
+    """Which particle of the first population each one descends from; empty where sequences were merged."""
 
     def __len__(self) -> int:
         return len(self.particles)
@@ -140,6 +142,18 @@ class Population:
     def ess(self) -> float:
         """The effective sample size: between 1 and n; 0 when every particle died."""
         return effective_sample_size(self.logw)
+
+    @property
+    def ancestral_ess(self) -> float:
+        """The effective number of families: `ess` of the weight that descends from each of the first particles.
+
+        Copies of one particle share most of their tokens, which `ess` does not know.  `ess` itself where
+        nothing was resampled; NaN where families are not known, 0 when every particle died.
+        """
+        if not self.families:
+            return math.nan
+        shares = family_shares(self.logw, self.families)
+        return 1.0 / float((shares**2).sum()) if shares.any() else 0.0
 
     @property
     def acceptance(self) -> float:
@@ -180,7 +194,10 @@ def pooled(populations: Sequence[Population]) -> Population:
         raise ValueError("there are no populations to join")
     largest = max(len(population) for population in populations)
     particles: list[Particle] = []
+    families: list[int] = []
+    known = all(population.families for population in populations)
     for population in populations:
+        families += [len(particles) + family for family in population.families] if known else []
         # The mean over all must be the mean of the populations' means, whatever their sizes.
         shift = math.log(largest) - math.log(len(population))
         particles += [replace(particle, logw=particle.logw + shift) for particle in population]
@@ -191,6 +208,7 @@ def pooled(populations: Sequence[Population]) -> Population:
         total,
         sum((population.cost for population in populations), Cost()),
         log_ml_error=relative_error(normalised([population.log_ml for population in populations])),
+        families=tuple(families),
     )
 
 

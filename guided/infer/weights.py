@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "effective_sample_size",
+    "family_shares",
     "log_add_exp",
     "log_mean_exp",
     "log_one_minus_exp",
@@ -85,6 +86,17 @@ def log_one_minus_exp(x: float) -> float:
         return 0.0
     # Two branches at log 2, each of which keeps the digits: Maechler, "Accurately computing log(1 - exp(-|a|))", 2012.
     return math.log(-math.expm1(x)) if x > -math.log(2.0) else math.log1p(-math.exp(x))
+
+
+def family_shares(logw: Weights, families: Sequence[int]) -> NDArray[np.float64]:
+    """Return the share of the weight that belongs to each family, ``float64[n]``; all 0 where all are dead.
+
+    >>> family_shares([0.0, 0.0, math.log(2.0)], [1, 1, 0]).tolist()
+    [0.5, 0.5, 0.0]
+    """
+    shares = np.zeros(max(len(logw), 1 + max(families, default=-1)))
+    np.add.at(shares, list(families), normalised(logw))
+    return shares
 
 
 def relative_error(shares: Sequence[float] | NDArray[np.float64]) -> float:

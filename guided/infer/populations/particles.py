@@ -25,7 +25,7 @@ from guided.infer.runs.checkpoint import SHOWN, Checkpoint, answers, said, state
 from guided.infer.runs.content import described
 from guided.infer.runs.progress import Step
 from guided.infer.token_samplers.token_sampler import Draw, TokenSampler
-from guided.infer.weights import effective_sample_size, log_sum_exp, normalised, relative_error
+from guided.infer.weights import effective_sample_size, family_shares, log_sum_exp, relative_error
 from guided.lm.model import LanguageModel
 
 __all__ = ["Particles", "Status"]
@@ -283,9 +283,7 @@ class Particles:
     @property
     def relative_error(self) -> float:
         """The standard error of the mean weight, over it, by the families of the first particles."""
-        shares = np.zeros(len(self))
-        np.add.at(shares, self.founders, normalised(self.logw))
-        return relative_error(shares)
+        return relative_error(family_shares(self.logw, self.founders))
 
     def problem(self, **options: Any) -> dict[str, Any]:
         """What a checkpoint must have been made for: these options, described where they are objects, and more."""

@@ -107,6 +107,7 @@ def smc(
         particles.cost,
         tuple(resampled),
         particles.relative_error,
+        tuple(particles.founders),
     )
 
 
