@@ -20,12 +20,12 @@ from guided.infer.distribution import TokenDistribution
 from guided.infer.errors import PotentialError
 from guided.infer.populations.prefixes import Branches, Drafts, PrefixTree
 from guided.infer.potentials.potential import ConstraintPotential, Potential, Product
-from guided.infer.result import Cost, Particle, particle_of
+from guided.infer.result import Cost, Particle, Population, particle_of
 from guided.infer.runs.checkpoint import SHOWN, Checkpoint, answers, said, state_of
 from guided.infer.runs.content import described
 from guided.infer.runs.progress import Step
 from guided.infer.token_samplers.token_sampler import Draw, TokenSampler
-from guided.infer.weights import effective_sample_size, family_shares, log_sum_exp, relative_error
+from guided.infer.weights import effective_sample_size, family_shares, log_mean_exp, log_sum_exp, relative_error
 from guided.lm.model import LanguageModel
 
 __all__ = ["Particles", "Status"]
@@ -280,10 +280,16 @@ class Particles:
             )
         )
 
-    @property
-    def relative_error(self) -> float:
-        """The standard error of the mean weight, over it, by the families of the first particles."""
-        return relative_error(family_shares(self.logw, self.founders))
+    def population(self, resampled: Sequence[int]) -> Population:
+        """The particles as a result, whose error is known by the families of the first particles."""
+        return Population(
+            self.results(),
+            log_mean_exp(self.logw),
+            self.cost,
+            tuple(resampled),
+            relative_error(family_shares(self.logw, self.founders)),
+            tuple(self.founders),
+        )
 
     def problem(self, **options: Any) -> dict[str, Any]:
         """What a checkpoint must have been made for: these options, described where they are objects, and more."""

@@ -22,7 +22,7 @@ from guided.infer.runs.checkpoint import Checkpoint
 from guided.infer.runs.progress import Progress
 from guided.infer.token_samplers.awrs import AWRS
 from guided.infer.token_samplers.token_sampler import Direct, TokenSampler
-from guided.infer.weights import effective_sample_size, log_mean_exp
+from guided.infer.weights import effective_sample_size
 from guided.lm.model import LanguageModel
 
 __all__ = ["importance", "smc"]
@@ -101,14 +101,7 @@ def smc(
                 progress(particles.report(tokens, added, before, ancestors))
     finally:
         particles.close()
-    return Population(
-        particles.results(),
-        log_mean_exp(particles.logw),
-        particles.cost,
-        tuple(resampled),
-        particles.relative_error,
-        tuple(particles.founders),
-    )
+    return particles.population(resampled)
 
 
 def importance(
