@@ -44,11 +44,12 @@ from guided.draft.models.early_exit import EarlyExit, early_exits
 from guided.draft.models.intersection import IntersectedModel, intersected
 from guided.draft.models.model import Model
 from guided.draft.models.other_vocabulary import OtherVocabulary
-from guided.draft.models.shapes import Beam, Branching, Chain, Dynamic, Independent, Shape
+from guided.draft.models.shapes import Beam, Branching, Chain, Dynamic, Independent, OptTree, Planned, Shape
 from guided.draft.models.skip_search import SkipSearch, search_skips
 from guided.draft.models.staged import Staged
 from guided.draft.models.stopping import HeadStopped
 from guided.draft.models.sublayers import Part, Skippable, Sublayer
+from guided.draft.models.tree_plans import TreePlan, fastest_tree, measure_ranks, optimal_tree
 from guided.draft.policies.goodput import Goodput
 from guided.draft.policies.lengths import EXP3, UCB, Heuristic
 from guided.draft.policies.policy import Fixed, Policy, Round
@@ -97,9 +98,11 @@ __all__ = [
     "Model",
     "NGrams",
     "Observed",
+    "OptTree",
     "OtherVocabulary",
     "Part",
     "Path",
+    "Planned",
     "Policy",
     "PromptLookup",
     "Proposal",
@@ -114,6 +117,7 @@ __all__ = [
     "Statistics",
     "Sublayer",
     "Suffixes",
+    "TreePlan",
     "TriGrams",
     "Typical",
     "Union",
@@ -122,13 +126,16 @@ __all__ = [
     "calibrate_heads",
     "chain",
     "early_exits",
+    "fastest_tree",
     "fit_acceptance_head",
     "fit_heads",
     "fit_judge",
     "head_examples",
     "intersected",
     "load_heads",
+    "measure_ranks",
     "new_heads",
+    "optimal_tree",
     "reward_guided",
     "search_skips",
     "speculate",

@@ -9,7 +9,7 @@ import torch
 from guided.draft.drafter import Context, Observed
 from guided.draft.masks import RowMasks, fill_positions
 from guided.draft.models.confidence import Confidence
-from guided.draft.models.shapes import Chain, Independent, Leaf, Shape, Shaping
+from guided.draft.models.shapes import Chain, Independent, Leaf, OptTree, Shape, Shaping
 from guided.draft.proposal import Drawn, Group, Proposal
 from guided.errors import UnsupportedError, VocabularyError
 from guided.infer.chance import Chance
@@ -32,8 +32,8 @@ class Model:
     theirs, and else the widths.  Models of one tokenizer may be padded to different widths: ids that only one of them
     has are not drafted, and nothing is after a text with an id that the draft model does not know.
 
-    Raises `VocabularyError` for a model of other ids, `UnsupportedError` for trees with a model that has none and for
-    `Independent` sequences that are not drawn.
+    Raises `VocabularyError` for a model of other ids, `UnsupportedError` for trees with a model that has none, for
+    `Independent` sequences that are not drawn and for an `OptTree` that is.
     """
 
     _asked: Needs = NOTHING
@@ -57,6 +57,11 @@ class Model:
             raise UnsupportedError(
                 f"the draft model takes no trees, so {type(self.shape).__name__} cannot be drafted",
                 remedy="Draft with guided.draft.Chain.",
+            )
+        if not by_rule and isinstance(self.shape, OptTree):
+            raise UnsupportedError(
+                "OptTree drops nodes, and what was drawn has to be proposed",
+                remedy="Draft with by_rule=True, or with guided.draft.Dynamic.",
             )
         if by_rule and isinstance(self.shape, Independent):
             raise UnsupportedError(
@@ -92,18 +97,22 @@ class Model:
         confidence = self._confidence
         least = 0.0 if confidence is None else confidence.threshold
         depth = min(self.shape.depth, max(context.depth for context in contexts))
+        chooses = isinstance(self.shape, OptTree)
         for level in range(depth):
             for one in grown:
-                left = one.context.budget - len(one.proposal) if level < one.context.depth else 0
+                used = 0 if chooses else len(one.proposal)
+                left = one.context.budget - used if level < one.context.depth else 0
                 if left > 0 and one.leaves:
                     self.shape.grow(chance, self.by_rule, one.leaves, level, left)
                 one.settle(self.by_rule, least)
+                if chooses:
+                    one.narrow(one.context.budget)
             if level + 1 == depth or not any(one.waiting for one in grown):
                 break
             self._score(grown)
         for one in grown:
             self._shares[one.context.row] = one.shares
-        return [one.proposal for one in grown]
+        return [one.only(one.context.budget) if chooses else one.proposal for one in grown]
 
     @property
     def _confidence(self) -> Confidence | None:
@@ -203,6 +212,8 @@ class _Grown:
         self._drawn = drawn
         self._n_sequences: dict[int, int] = {}
         """How often each node was drawn."""
+        self._ranks: dict[int, tuple[int, ...]] = {}
+        self._values: dict[int, float] = {}
         self.width = min(model.width, context.width)
         self.shaping = shaping
         self.proposal = Proposal()
@@ -225,9 +236,10 @@ class _Grown:
 
     def _leaf(self, node: int, value: float, key: float, logits: torch.Tensor) -> None:
         allowed = self._masks.allowed(*self._places[node], self.width)
-        n_sequences = self._n_sequences.get(node, 1)
-        leaf = Leaf.after(node, logits[: self.width], allowed, value, key, self.shaping, n_sequences)
+        leaf = Leaf.after(node, logits[: self.width], allowed, value, key, self.shaping)
         if leaf is not None:
+            leaf.n_sequences = self._n_sequences.get(node, 1)
+            leaf.ranks = self._ranks.get(node, ())
             self.leaves.append(leaf)
 
     def settle(self, by_rule: bool, least: float) -> None:
@@ -238,18 +250,44 @@ class _Grown:
                 continue
             tokens = tuple(leaf.drawn)
             group = Group(tokens) if by_rule else Group(tokens, self._drawn, leaf.probabilities)
-            for token, node, key in zip(tokens, self.proposal.add(leaf.node, group), leaf.keys, strict=True):
+            nodes = self.proposal.add(leaf.node, group)
+            for rank, (token, node, key) in enumerate(zip(tokens, nodes, leaf.keys, strict=True)):
                 self._n_sequences[node] = self._n_sequences.get(node, 0) + 1
                 if self._n_sequences[node] > 1:
                     continue
                 share = float(leaf.probabilities[token])
                 self.shares[node] = share
+                self._values[node] = leaf.value * share
+                self._ranks[node] = (*leaf.ranks, rank)
                 state, left = self._places[leaf.node]
                 state = self._masks.advance(state, token)
                 self._places[node] = state, left - 1
                 if token not in self._eos_ids and state and share >= least:
                     self.waiting.append((node, leaf.value * share, key))
         self.leaves = []
+
+    def best(self, n: int) -> set[int]:
+        """The nodes of the highest values, parents before children."""
+        return set(sorted(self._values, key=lambda node: (-self._values[node], node))[:n])
+
+    def narrow(self, n: int) -> None:
+        """Nothing grows on but the best nodes."""
+        best = self.best(n)
+        self.waiting = [each for each in self.waiting if each[0] in best]
+
+    def only(self, n: int) -> Proposal:
+        """The proposal's best nodes."""
+        best = self.best(n)
+        found, nodes = Proposal(), {-1: -1}
+        for parent, groups in self.proposal.groups.items():
+            for group in groups:
+                children = {token: self.proposal.child(parent, token) for token in group.tokens}
+                tokens = tuple(token for token, child in children.items() if child in best)
+                if tokens:
+                    added = found.add(nodes[parent], Group(tokens))
+                    nodes |= {child: node for token, node in zip(tokens, added, strict=True)
+                              if (child := children[token]) is not None}  # fmt: skip
+        return found
 
     def go_on(self, logits: Mapping[int, torch.Tensor]) -> None:
         """The new nodes are leaves, with these scores after them."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -22,7 +22,7 @@ from guided.infer.chance import Chance
 from guided.lm.model import LanguageModel
 from guided.lm.transforms import TransformedModel
 
-__all__ = ["Beam", "Branching", "Chain", "Dynamic", "Independent", "Leaf", "Shape"]
+__all__ = ["Beam", "Branching", "Chain", "Dynamic", "Independent", "Leaf", "OptTree", "Planned", "Shape"]
 
 Shaping = Callable[[torch.Tensor], torch.Tensor]
 
@@ -44,6 +44,8 @@ class Leaf:
     """The node's perturbed log probability, for stochastic beams."""
     n_sequences: int = 1
     """How many independently drawn sequences came here."""
+    ranks: tuple[int, ...] = ()
+    """Which child of its parent each node on the way here is."""
     drawn: list[int] = field(default_factory=list)
     keys: list[float] = field(default_factory=list)
     rest: NDArray[np.float64] = field(init=False)
@@ -60,7 +62,6 @@ class Leaf:
         value: float = 1.0,
         key: float = 0.0,
         shaping: Shaping | None = None,
-        n_sequences: int = 1,
     ) -> Leaf | None:
         """The leaf at a node with these scores ``[V]`` after it; None where nothing that is allowed has any."""
         if shaping is not None:
@@ -75,7 +76,7 @@ class Leaf:
             return None
         weights: NDArray[np.float64] = np.exp(scores - highest)
         weights /= weights.sum()
-        return cls(node, weights, value, key, n_sequences)
+        return cls(node, weights, value, key)
 
     def left(self) -> float:
         """The probability of all that was not drawn."""
@@ -158,6 +159,55 @@ class Independent:
             for _ in range(min(leaf.n_sequences if level else self.sequences, budget)):
                 leaf.take_again(chance)
                 budget -= 1
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A tree laid down beforehand: as many children as each node has by the ranks on the way to it; () is the text.
+
+    `guided.draft.optimal_tree` makes the best ones.
+    """
+
+    children: Mapping[tuple[int, ...], int]
+
+    @property
+    def depth(self) -> int:
+        """The longest way."""
+        return 1 + max(map(len, self.children), default=-1)
+
+    def grow(self, chance: Chance, by_rule: bool, leaves: Sequence[Leaf], level: int, budget: int) -> None:
+        """The plan's children, fewer at the end of the budget."""
+        for leaf in leaves:
+            for _ in range(min(self.children.get(leaf.ranks, 0), budget)):
+                if not leaf.left():
+                    break
+                leaf.take(None if by_rule else chance)
+                budget -= 1
+
+
+@dataclass(frozen=True)
+class OptTree:
+    """The nodes of the highest probability under the draft: OPT-Tree (Wang et al., 2024, arXiv 2406.17276).
+
+    Of all trees of as many nodes as the budget their sum, the expected number of accepted tokens as the draft sees it,
+    is the highest.  Levels are grown while a new node can be among the best (the paper's threshold is then 0), and the
+    others are dropped, which only tokens by rule allow.
+    """
+
+    depth: int = 10
+
+    def grow(self, chance: Chance, by_rule: bool, leaves: Sequence[Leaf], level: int, budget: int) -> None:
+        """The level's best tokens; a node's probability is at most its parent's, so that more are never wanted."""
+        heap = [(-leaf.value * float(leaf.rest.max()), i) for i, leaf in enumerate(leaves)]
+        heapq.heapify(heap)
+        while heap and budget:
+            value, i = heapq.heappop(heap)
+            if not value:
+                break
+            leaf = leaves[i]
+            leaf.take(None)
+            budget -= 1
+            heapq.heappush(heap, (-leaf.value * float(leaf.rest.max()), i))
 
 
 @dataclass(frozen=True)
