@@ -36,6 +36,7 @@ from guided.draft import (
     ForcedBytes,
     Goodput,
     HeadStopped,
+    Lookahead,
     MaskCounts,
     Model,
     NGrams,
@@ -108,6 +109,8 @@ def drafts(small: TransformersModel | None) -> dict[str, Drafting]:
         "suffixes beside all others, 16 nodes": Drafting(
             BestFirst(ForcedBytes(), PromptLookup(), MaskCounts(), NGrams(), Recycling(), Suffixes()), Fixed(16)
         ),
+        "jacobi, 8 places": Drafting(Lookahead.jacobi(8), Fixed(8)),
+        "lookahead, 30 nodes": Drafting(Lookahead(5, 4, 5), Fixed(30)),
         "lookup and recycling, 16 nodes": Drafting(BestFirst(ForcedBytes(), PromptLookup(), Recycling()), Fixed(16)),
         "lookup and masks, 16 nodes": Drafting(BestFirst(PromptLookup(), MaskCounts()), Fixed(16)),
         "all without a model, 8 nodes": Drafting(auto().drafter, Fixed(8)),

@@ -18,6 +18,7 @@ from guided.draft.guessers.best_first import BestFirst
 from guided.draft.guessers.datastore import Datastore
 from guided.draft.guessers.forced_bytes import ForcedBytes
 from guided.draft.guessers.guess import Guess, Guesser, Path
+from guided.draft.guessers.lookahead import Lookahead
 from guided.draft.guessers.lookup import PromptLookup
 from guided.draft.guessers.mask_counts import MaskCounts
 from guided.draft.guessers.ngram_counts import NGrams
@@ -92,6 +93,7 @@ __all__ = [
     "Independent",
     "IntersectedModel",
     "Judge",
+    "Lookahead",
     "Lossy",
     "MaskCounts",
     "MedusaHeads",
