@@ -27,7 +27,17 @@ from guided.infer.populations.resampling import (
 )
 from guided.infer.populations.smc import importance, smc
 from guided.infer.populations.smc_steer import smc_steer
-from guided.infer.potentials.potential import Anything, ConstraintPotential, Potential, Product, as_potential
+from guided.infer.potentials.anything import Anything
+from guided.infer.potentials.model_potential import ModelPotential
+from guided.infer.potentials.potential import (
+    ConstraintPotential,
+    Normalized,
+    Potential,
+    Power,
+    Product,
+    as_potential,
+)
+from guided.infer.potentials.remote import AsyncTextScorer, WorkerTextScorer
 from guided.infer.potentials.sql_potential import SqlDryRun
 from guided.infer.potentials.text_potentials import TextPotential, TextPredicate, TextScorer, UnitTest
 from guided.infer.result import Cost, Particle, Population, Samples, pooled
@@ -48,6 +58,7 @@ __all__ = [
     "AWRS",
     "Alternative",
     "Anything",
+    "AsyncTextScorer",
     "Chance",
     "Checkpoint",
     "Choices",
@@ -65,10 +76,13 @@ __all__ = [
     "Genealogy",
     "Learned",
     "Learning",
+    "ModelPotential",
+    "Normalized",
     "Particle",
     "Population",
     "Potential",
     "PotentialError",
+    "Power",
     "Product",
     "Progress",
     "Random",
@@ -89,6 +103,7 @@ __all__ = [
     "TokenSampler",
     "TopKSets",
     "UnitTest",
+    "WorkerTextScorer",
     "as_potential",
     "asap",
     "best_of_n",

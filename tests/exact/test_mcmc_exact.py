@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from guided.infer.potentials.potential import Anything
+from guided.infer.potentials.anything import Anything
 from guided.infer.sequences.exploration import Exploration
 from guided.infer.sequences.mcmc import Cut, mcmc, moved, visited
 from tests.amounts import some

@@ -14,7 +14,8 @@ import pytest
 from guided.infer.populations.resampling import multinomial, optimal, residual, stratified, systematic
 from guided.infer.populations.smc import importance, smc
 from guided.infer.populations.smc_steer import smc_steer
-from guided.infer.potentials.potential import Anything, Potential
+from guided.infer.potentials.anything import Anything
+from guided.infer.potentials.potential import Potential
 from guided.infer.result import pooled
 from guided.infer.token_samplers.awrs import AWRS, Estimator
 from guided.infer.token_samplers.token_sampler import Direct

@@ -1,4 +1,4 @@
-"""`Potential`: a log weight for finished token sequences and for their prefixes; products of them; constraints as such.
+"""`Potential`: log weights of finished token sequences and of their prefixes; products, powers; constraints as such.
 
 Potentials over text are in `guided.infer.potentials.text_potentials`.  Nothing here samples.
 """
@@ -20,9 +20,10 @@ from guided.constraint.protocol import Constrains
 from guided.errors import VocabularyError
 from guided.infer.errors import PotentialError
 from guided.infer.potentials.lookahead import Lookahead
+from guided.infer.weights import log_sum_exp
 from guided.vocab.vocabulary import Vocabulary
 
-__all__ = ["Anything", "ConstraintPotential", "Potential", "Product", "as_potential"]
+__all__ = ["ConstraintPotential", "Normalized", "Potential", "Power", "Product", "as_potential"]
 
 State = TypeVar("State")
 
@@ -44,6 +45,8 @@ class Potential(ABC, Generic[State]):
     vocabulary: Vocabulary
     has_masks: bool = False
     """Is it worth asking `allowed_each`?  True for subclasses that define it, unless they say otherwise."""
+    has_rows: bool = False
+    """Does `logw_next_each` cost less than a question for each id?"""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -129,6 +132,10 @@ class Potential(ABC, Generic[State]):
         out[list(self.eos_ids)] = self.checked(self.complete_at(state)) - before
         return out
 
+    def logw_next_each(self, states: Sequence[State]) -> NDArray[np.float64]:
+        """``float64[n, vocabulary.size]``: `logw_next_at` of many states; models answer in one pass."""
+        return np.stack([self.logw_next_at(state) for state in states])
+
     @cached_property
     def eos_ids(self) -> frozenset[int]:
         """The ids that end a sequence."""
@@ -176,6 +183,13 @@ class Potential(ABC, Generic[State]):
 
     def __mul__(self, other: Potential[Any] | Constrains) -> Product:
         return Product(self, as_potential(other))
+
+    def __pow__(self, exponent: float) -> Power:
+        return Power(self, exponent)
+
+    def normalize(self) -> Normalized:
+        """This potential made a distribution, token by token; see `Normalized`."""
+        return Normalized(self)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
@@ -263,44 +277,6 @@ class ConstraintPotential(Potential[int]):
         return f"<ConstraintPotential of {self.constraint!r}>"
 
 
-class Anything(Potential[None]):
-    """The potential that allows every text: sampling under it is sampling from the model."""
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self.vocabulary = vocabulary
-
-    @property
-    def boolean(self) -> bool:
-        """Always True."""
-        return True
-
-    def content(self) -> Any:
-        """The vocabulary."""
-        return self.vocabulary
-
-    def start(self) -> None:
-        """There is one state."""
-
-    def advance(self, state: None, token: int) -> None:
-        """There is one state."""
-
-    def prefix_at(self, state: None) -> float:
-        """Always 0."""
-        return _ZERO
-
-    def complete_at(self, state: None) -> float:
-        """Always 0."""
-        return _ZERO
-
-    def step_bytes(self, state: None, data: bytes) -> tuple[None, float]:
-        """Any bytes go on."""
-        return None, _ZERO
-
-    def allowed_each(self, states: Sequence[None]) -> NDArray[np.bool_]:
-        """Every id with text or that ends it."""
-        return np.repeat(self.usable[None], len(states), axis=0)
-
-
 class Product(Potential[tuple[Any, ...]]):
     """The product of potentials over one vocabulary: log weights add, and nothing is normalised.
 
@@ -316,6 +292,7 @@ class Product(Potential[tuple[Any, ...]]):
         self.factors: tuple[Potential[Any], ...] = tuple(flat)
         self.vocabulary = flat[0].vocabulary
         self.has_masks = all(factor.has_masks for factor in flat)
+        self.has_rows = all(factor.has_rows or factor.has_masks for factor in flat)
         for factor in flat:
             if factor.vocabulary != self.vocabulary:
                 raise VocabularyError(
@@ -429,17 +406,186 @@ class Product(Potential[tuple[Any, ...]]):
 
     def logw_next_at(self, state: tuple[Any, ...]) -> NDArray[np.float64]:
         """The sum; where masks forbid a token, the factors without masks are not asked about it."""
-        masks = [factor.allowed_each([part]) for factor, part in zip(self.factors, state, strict=True)]
-        allowed = self.usable.copy()
-        for mask in masks:
-            if mask is not None:
-                allowed &= mask[0]
-        out = np.where(allowed, _ZERO, _NEVER)
-        for factor, part, mask in zip(self.factors, state, masks, strict=True):
-            if mask is None:
-                for token in np.flatnonzero(out > _NEVER).tolist():
-                    out[token] += factor.step(part, token)[1]
+        row: NDArray[np.float64] = self.logw_next_each([state])[0]
+        return row
+
+    def logw_next_each(self, states: Sequence[tuple[Any, ...]]) -> NDArray[np.float64]:
+        """The sums; factors that know rows are asked once, and of what is left the others token by token."""
+        out = np.repeat(np.where(self.usable, _ZERO, _NEVER)[None], len(states), axis=0)
+        asked = []
+        for number, factor in enumerate(self.factors):
+            parts = [state[number] for state in states]
+            masks = factor.allowed_each(parts)
+            if masks is not None:
+                out[~masks] = _NEVER
+            elif factor.has_rows:
+                out += factor.logw_next_each(parts)
+            else:
+                asked.append((factor, parts))
+        for factor, parts in asked:
+            for row, part in zip(out, parts, strict=True):
+                for token in np.flatnonzero(row > _NEVER).tolist():
+                    row[token] += factor.step(part, token)[1]
         return out
 
     def __repr__(self) -> str:
         return " * ".join(map(repr, self.factors))
+
+
+class Power(Potential[Any]):
+    """A potential to the power of a positive number: log weights times ``exponent``; made by ``potential**exponent``.
+
+    What is forbidden stays forbidden, so a constraint is its own power.  Raises `ValueError` for an exponent that is
+    not a positive number.
+    """
+
+    def __init__(self, base: Potential[Any], exponent: float) -> None:
+        if not 0 < exponent < math.inf:
+            raise ValueError(f"the power of a potential is a positive number, not {exponent}")
+        self.base = base
+        self.exponent = float(exponent)
+        self.vocabulary = base.vocabulary
+        self.has_masks = base.has_masks
+        self.has_rows = base.has_rows
+
+    @property
+    def boolean(self) -> bool:
+        """True where the base is."""
+        return self.base.boolean
+
+    def content(self) -> Any:
+        """Base and exponent."""
+        return (self.base, self.exponent)
+
+    @cached_property
+    def usable(self) -> NDArray[np.bool_]:
+        """The base's."""
+        return self.base.usable
+
+    def start(self) -> Any:
+        """The base's state."""
+        return self.base.start()
+
+    def advance(self, state: Any, token: int) -> Any:
+        """The base's state."""
+        return self.base.advance(state, token)
+
+    def prefix_at(self, state: Any) -> float:
+        """The base's weight, times the exponent."""
+        return self.exponent * self.base.prefix_at(state)
+
+    def complete_at(self, state: Any) -> float:
+        """The base's weight, times the exponent."""
+        return self.exponent * self.base.complete_at(state)
+
+    def prefix_each(self, states: Sequence[Any]) -> list[float]:
+        """The base's weights, times the exponent."""
+        return [self.exponent * value for value in self.base.prefix_each(states)]
+
+    def complete_each(self, states: Sequence[Any]) -> list[float]:
+        """The base's weights, times the exponent."""
+        return [self.exponent * value for value in self.base.complete_each(states)]
+
+    def step(self, state: Any, token: int) -> tuple[Any, float]:
+        """The base's step, its change times the exponent."""
+        after, value = self.base.step(state, token)
+        return after, self.exponent * value
+
+    def step_bytes(self, state: Any, data: bytes) -> tuple[Any, float] | None:
+        """The base's step, its change times the exponent."""
+        found = self.base.step_bytes(state, data)
+        return None if found is None else (found[0], self.exponent * found[1])
+
+    def allowed_each(self, states: Sequence[Any]) -> NDArray[np.bool_] | None:
+        """The base's masks."""
+        return self.base.allowed_each(states)
+
+    def possible_at(self, state: Any) -> NDArray[np.bool_] | None:
+        """What the base knows."""
+        return self.base.possible_at(state)
+
+    def logw_next_each(self, states: Sequence[Any]) -> NDArray[np.float64]:
+        """The base's rows, times the exponent."""
+        return self.exponent * self.base.logw_next_each(states)
+
+    def logw_next_at(self, state: Any) -> NDArray[np.float64]:
+        """The base's row, times the exponent."""
+        return self.exponent * self.base.logw_next_at(state)
+
+    def __repr__(self) -> str:
+        return f"({self.base!r})**{self.exponent:g}"
+
+
+class Normalized(Potential[tuple[Any, float]]):
+    """A potential made a distribution, token by token: ``exp(logw_next)`` sums to 1 wherever something may follow.
+
+    Made by ``potential.normalize()``; a product of language models becomes a product of experts.  The ends of the text
+    count as one, and each scores as it.  This is another potential: what is normalised at every step forgets how much
+    of the weight was forbidden, as masking does.  Each step costs the base's ``logw_next``.
+    """
+
+    has_rows = True
+
+    def __init__(self, base: Potential[Any]) -> None:
+        self.base = base
+        self.vocabulary = base.vocabulary
+
+    def content(self) -> Any:
+        """The base."""
+        return self.base
+
+    @cached_property
+    def usable(self) -> NDArray[np.bool_]:
+        """The base's."""
+        return self.base.usable
+
+    def start(self) -> tuple[Any, float]:
+        """The base's state with the log weight 0, or minus infinity where it forbids everything."""
+        state = self.base.start()
+        return state, 0.0 if self.base.checked(self.base.prefix_at(state)) > _NEVER else _NEVER
+
+    def advance(self, state: tuple[Any, float], token: int) -> tuple[Any, float]:
+        """The base's state with the sum of normalised changes."""
+        inner, weight = state
+        if weight == _NEVER:
+            return inner, _NEVER
+        change = float(self._rows([inner])[0][token])
+        if change == _NEVER:
+            return inner, _NEVER
+        return self.base.advance(inner, token), weight + change
+
+    def prefix_at(self, state: tuple[Any, float]) -> float:
+        """The sum of normalised changes."""
+        return state[1]
+
+    def complete_at(self, state: tuple[Any, float]) -> float:
+        """The sum, that of the end included."""
+        if state[1] == _NEVER:
+            return _NEVER
+        return state[1] + float(self._rows([state[0]])[0][next(iter(self.eos_ids))]) if self.eos_ids else _NEVER
+
+    def logw_next_at(self, state: tuple[Any, float]) -> NDArray[np.float64]:
+        """The base's row, normalised."""
+        row: NDArray[np.float64] = self.logw_next_each([state])[0]
+        return row
+
+    def logw_next_each(self, states: Sequence[tuple[Any, float]]) -> NDArray[np.float64]:
+        """The base's rows, normalised."""
+        rows = np.full((len(states), self.vocabulary.size), _NEVER)
+        alive = [i for i, (_, weight) in enumerate(states) if weight > _NEVER]
+        if alive:
+            rows[alive] = self._rows([states[i][0] for i in alive])
+        return rows
+
+    def _rows(self, states: Sequence[Any]) -> NDArray[np.float64]:
+        rows = np.array(self.base.logw_next_each(states), np.float64)
+        others = np.ones(self.vocabulary.size, np.bool_)
+        others[sorted(self.eos_ids)[1:]] = False
+        for row in rows:
+            total = self.checked(log_sum_exp(row[others]))
+            if total > _NEVER:
+                row -= total
+        return rows
+
+    def __repr__(self) -> str:
+        return f"({self.base!r}).normalize()"

@@ -117,6 +117,7 @@ class Direct:
         for state in states:
             numbers.setdefault(state, len(numbers))
         masks = potential.allowed_each(list(numbers))
+        changes = _checked(potential, list(numbers)) if masks is None else np.zeros((0, 0))
         weighed: dict[tuple[int, int, int], tuple[TokenDistribution, TokenDistribution]] = {}
         asked: set[int] = set()
         draws = []
@@ -130,7 +131,7 @@ class Direct:
                     target = distribution.only(masks[number])
                     source = target if other is None else other.only(masks[number])
                 else:
-                    change = _checked(potential, state)
+                    change = changes[number]
                     target = TokenDistribution(distribution.logprobs + change, 0.0)
                     source = target if other is None else other.only(change > -math.inf)
                 found = weighed[key] = (target, source)
@@ -166,13 +167,13 @@ def _drawn(
     return Draw(token, logw, after, calls)
 
 
-def _checked(potential: Potential[Any], state: Any) -> NDArray[np.float64]:
-    """The potential's next log weights, as they may be used."""
-    change = np.asarray(potential.logw_next_at(state), np.float64)
+def _checked(potential: Potential[Any], states: Sequence[Any]) -> NDArray[np.float64]:
+    """The potential's next log weights after each state, as they may be used."""
+    change = np.asarray(potential.logw_next_each(states), np.float64)
     size = potential.vocabulary.size
-    if change.shape != (size,) or not bool((change < math.inf).all()):
+    if change.shape != (len(states), size) or not bool((change < math.inf).all()):
         raise PotentialError(
-            f"logw_next of {potential!r} is not {size} log weights: its shape is {change.shape}, "
+            f"logw_next of {potential!r} is not {size} log weights: its shape is {change.shape[1:]}, "
             f"{int(np.isnan(change).sum())} of them are NaN and {int((change == math.inf).sum())} plus infinity",
             remedy="A potential returns finite numbers, or minus infinity for what is forbidden.",
         )

@@ -11,7 +11,8 @@ import pytest
 import guided
 from guided.errors import GuidedError, VocabularyError
 from guided.infer.errors import PotentialError
-from guided.infer.potentials.potential import Anything, ConstraintPotential, Potential, Product, as_potential
+from guided.infer.potentials.anything import Anything
+from guided.infer.potentials.potential import ConstraintPotential, Potential, Product, as_potential
 from guided.infer.potentials.text_potentials import TextPredicate, TextScorer, UnitTest
 from guided.testing import check_potential
 from tests import vocabularies
