@@ -6,6 +6,7 @@ random choice); `token_samplers` (one token with its weight); `populations` (man
 out, and how far it is from what was meant).  Here are the values and the chance that all of them share.
 """
 
+from guided.infer.analysis.chains import ChainTrace, chain_ess, r_hat
 from guided.infer.analysis.choices import Choices, choice_probabilities
 from guided.infer.analysis.distortion import Distortion, TokenDistortion, distortion, distortions
 from guided.infer.analysis.enumeration import Enumeration, exact
@@ -40,10 +41,12 @@ from guided.infer.potentials.potential import (
 from guided.infer.potentials.remote import AsyncTextScorer, WorkerTextScorer
 from guided.infer.potentials.sql_potential import SqlDryRun
 from guided.infer.potentials.text_potentials import TextPotential, TextPredicate, TextScorer, UnitTest
+from guided.infer.potentials.twist import LearnedTwist, learned_twist
 from guided.infer.result import Cost, Particle, Population, Samples, pooled
 from guided.infer.runs.checkpoint import Checkpoint
 from guided.infer.runs.progress import Progress, Step
 from guided.infer.runs.rounds import Round
+from guided.infer.sequences.annealed import annealed
 from guided.infer.sequences.asap import asap
 from guided.infer.sequences.attempts import Learned
 from guided.infer.sequences.best_of_n import Ranked, best_of_n
@@ -59,6 +62,7 @@ __all__ = [
     "Alternative",
     "Anything",
     "AsyncTextScorer",
+    "ChainTrace",
     "Chance",
     "Checkpoint",
     "Choices",
@@ -75,6 +79,7 @@ __all__ = [
     "FieldPosterior",
     "Genealogy",
     "Learned",
+    "LearnedTwist",
     "Learning",
     "ModelPotential",
     "Normalized",
@@ -104,10 +109,12 @@ __all__ = [
     "TopKSets",
     "UnitTest",
     "WorkerTextScorer",
+    "annealed",
     "as_potential",
     "asap",
     "best_of_n",
     "cars",
+    "chain_ess",
     "chance_of",
     "choice_probabilities",
     "distortion",
@@ -116,6 +123,7 @@ __all__ = [
     "field_posteriors",
     "genealogical_variance",
     "importance",
+    "learned_twist",
     "local",
     "log_ml_interval",
     "mcmc",
@@ -123,6 +131,7 @@ __all__ = [
     "optimal",
     "pooled",
     "posteriors",
+    "r_hat",
     "rejection",
     "residual",
     "smc",

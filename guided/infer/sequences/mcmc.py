@@ -8,7 +8,7 @@ Metropolis and Hastings, where the proposal's probability is the sum over all pl
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -206,18 +206,28 @@ def visited(exploration: Exploration, tokens: Sequence[int]) -> int:
     return node
 
 
-def moved(exploration: Exploration, chance: Chance, nodes: Sequence[int], cut: Cut) -> tuple[list[int], list[bool]]:
-    """One move of each chain from its leaf: where it is then, and whether what was proposed was accepted."""
+Ratios = Callable[[Sequence[int], Sequence[int]], Sequence[float]]
+"""By how much the log weights of new leaves are above those of old ones, besides what the exploration knows."""
+
+
+def moved(
+    exploration: Exploration, chance: Chance, nodes: Sequence[int], cut: Cut, ratios: Ratios | None = None
+) -> tuple[list[int], list[bool]]:
+    """One move of each chain from its leaf: where it is then, and whether what was proposed was accepted.
+
+    ``ratios`` weighs texts by something else as well; the moves then keep the product.
+    """
     trie = exploration.trie
     paths = [trie.path(node) for node in nodes]
     starts = [path[chance.index(np.exp(_cuts(exploration, path, cut)))] for path in paths]
     proposals = continued(exploration, chance, starts)
     after: list[int] = []
     taken: list[bool] = []
-    for node, path, proposal in zip(nodes, paths, proposals, strict=True):
+    others = [0.0] * len(nodes) if ratios is None else ratios(nodes, proposals)
+    for node, path, proposal, other in zip(nodes, paths, proposals, others, strict=True):
         accept = proposal == node
         if not accept and exploration.is_end(proposal):
-            log_ratio = _log_ratio(exploration, path, trie.path(proposal), cut)
+            log_ratio = _log_ratio(exploration, path, trie.path(proposal), cut) + other
             accept = log_ratio >= 0 or chance.index([math.exp(log_ratio), -math.expm1(log_ratio)]) == 0
         after.append(proposal if accept else node)
         taken.append(accept)
