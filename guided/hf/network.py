@@ -35,6 +35,7 @@ class Caching(Enum):
 
     RAGGED = "rows of any length share a pass"
     ALIGNED = "rows of equal length share a pass"
+    PIECES = "rows of equal length share a pass, several tokens continue a state, and a row goes back to an earlier one"
     STATES = "rows of equal length share a pass, and a row that was rolled back is read again"
     NONE = "no usable cache: every pass reads whole rows"
 
@@ -120,6 +121,11 @@ class Network:
             encoder=self.architecture.encodes,
             tied_embeddings=self.architecture.ties_embeddings,
         )
+
+    @property
+    def keeps_states(self) -> bool:
+        """Does the cache say nothing about the beginnings of a text?"""
+        return self.caching in (Caching.PIECES, Caching.STATES)
 
     def new_cache(self) -> RowCache:
         """An empty cache for this model."""

@@ -27,7 +27,7 @@ def find_caching(network: Network) -> Caching:
         return Caching.NONE
     ways: tuple[Caching, ...] = (Caching.RAGGED, Caching.ALIGNED)
     if network.architecture.mask_kinds is None or any(kind.n_states for kind in kinds):
-        ways = (Caching.STATES,)
+        ways = (Caching.PIECES, Caching.STATES)
     limit = SINGLE if network.dtype in (torch.float32, torch.float64) else HALF
     plain = Network(network.model, network.decoder_start, Caching.NONE)
     for caching in ways:

@@ -24,6 +24,14 @@ __all__ = ["CachedSequences"]
 PASS_POSITIONS = 4096
 """Positions of one pass; longer work is cut into pieces, to bound the memory of activations."""
 
+PASS_WORTH = 64
+"""Positions that cost as much as a pass besides: a row whose state takes one token at a time is read again, at once
+with its new tokens, rather than have a pass for each of them, where it is no longer than so many for each."""
+
+LONGEST_WAY = 32
+"""Tokens after a state that are read along with new ones, pass by pass, before they get a pass and a state of their
+own: drafts that are refused leave a row with no state but that of the round before."""
+
 MANY_PREFIXES = 1 << 15
 """Prefixes from which on those of rows that are gone are forgotten: some 8 MB, a few ms now and then."""
 
@@ -41,6 +49,8 @@ class CachedSequences:
         self._prompts: dict[tuple[int, ...], Prompt] = {}
         self._shared_root = self._prefixes.root()
         self._trees: list[tuple[Tree, list[int]]] | None = None
+        self._earlier: list[Holder] = []
+        """States that rows had before several tokens were appended at once, some of which may be rolled back."""
         self._most_prefixes = MANY_PREFIXES
         self.join(prompts)
 
@@ -189,6 +199,7 @@ class CachedSequences:
         for prompt in prompts:
             prompt.root = numbers[prompt.root]
         self._prompts = {text: prompt for text, prompt in self._prompts.items() if prompt in prompts}
+        self._earlier = []
         self._slots.renumber(numbers)
         self._scores.renumber(numbers)
         self._most_prefixes = max(MANY_PREFIXES, 2 * len(self._prefixes))
@@ -264,13 +275,8 @@ class CachedSequences:
         self, works: Sequence[Work], idle: Sequence[Holder], *, last_only: bool = False, rewrite: bool = False
     ) -> None:
         """Append its tokens to each work, whose prefix and slot are the new ones afterwards."""
-        self._slots.check(works)
-        for work in works:
-            depth = self._prefixes.depth(work.prefix)
-            if self._slots.exact and work.slot < 0 and depth:  # lost: read the whole row again
-                work.unasked = depth
-                work.tokens = [*self._prefixes.tokens(work.prefix), *work.tokens]
-                work.prefix = work.prompt.root
+        if self._slots.exact:
+            idle = [*idle, *self._from_states(works, idle)]
         for part in self._parts(works):
             others: list[Holder] = [*idle, *(work for work in works if work not in part)]
             left = {id(work): work.tokens for work in part}
@@ -280,11 +286,59 @@ class CachedSequences:
                 size = max(1, PASS_POSITIONS // len(part))
                 if self._slots.exact:
                     # Not every model takes a state together with several tokens, nor one read in pieces.
-                    size = 1 if self._prefixes.depth(part[0].prefix) else len(part[0].tokens)
+                    alone = self._network.caching is Caching.STATES and self._prefixes.depth(part[0].prefix)
+                    size = 1 if alone else len(part[0].tokens)
                 self._pass(part, [left[id(work)][:size] for work in part], last_only, left=left, rewrite=rewrite)
                 left = {id(work): left[id(work)][size:] for work in part}
                 others += [work for work in part if not left[id(work)]]
                 part = [work for work in part if left[id(work)]]
+
+    def _from_states(self, works: Sequence[Work], idle: Sequence[Holder]) -> list[Holder]:
+        """Let works begin where there is a state; the states that are to be kept beside them for later."""
+        pieces = self._network.caching is Caching.PIECES
+        depth, earlier = self._prefixes.depth, self._earlier
+        self._slots.check([*works, *earlier])
+        behind: dict[int, tuple[Work, list[Work]]] = {}
+        for work in works:
+            at = depth(work.prefix)
+            # A prompt that is read with the text beyond it: one pass for all, where tokens would take one each.
+            if not pieces and len(work.tokens) > 1 and at + len(work.tokens) <= PASS_WORTH * len(work.tokens):
+                work.slot = -1
+            if work.slot >= 0 or not at:
+                continue
+            tokens = self._prefixes.tokens(work.prefix)
+            begun = self._state_before(work.prefix) if pieces else None
+            if pieces and begun is None and len(work.tokens) > 1:
+                start = Work(work.prompt.root, -1, work.prompt, list(tokens))
+                start.unasked = at
+                behind.setdefault(work.prefix, (start, []))[1].append(work)
+                continue
+            work.unasked = at
+            work.tokens = [*tokens[0 if begun is None else depth(begun.prefix) :], *work.tokens]
+            work.prefix = work.prompt.root if begun is None else begun.prefix
+            work.slot = -1 if begun is None else begun.slot
+        if behind:
+            self._earlier = []
+            others: list[Holder] = [*idle, *earlier, *(work for work in works if work.slot >= 0)]
+            self._grow([start for start, _ in behind.values()], others, last_only=True)
+            for start, waiting in behind.values():
+                for work in waiting:
+                    work.slot = start.slot
+        self._earlier = [
+            Holder(work.prefix, work.slot, work.prompt)
+            for work in works
+            if pieces and work.slot >= 0 and len(work.tokens) > 1
+        ]
+        return self._earlier
+
+    def _state_before(self, prefix: int) -> Holder | None:
+        """The last of the earlier states on the way to a prefix, not too far before it."""
+        known = {holder.prefix: holder for holder in self._earlier if holder.slot >= 0}
+        for _ in range(LONGEST_WAY):
+            if prefix in known or not known:
+                break
+            prefix = self._prefixes.parent(prefix)
+        return known.get(prefix)
 
     def _parts(self, works: Sequence[Work]) -> list[list[Work]]:
         """The works that may share passes."""

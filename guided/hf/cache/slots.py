@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from guided.hf.network import Caching, Network
+from guided.hf.network import Network
 from guided.lm import Prefixes
 
 __all__ = ["Holder", "Prompt", "Slots", "Work"]
@@ -60,7 +60,7 @@ class Slots:
         self.cache = network.new_cache()
         self.content: list[int] = []
         self.prompts: list[Prompt | None] = []
-        self.exact = network.caching is Caching.STATES
+        self.exact = network.keeps_states
         """Whether a slot serves its whole content only, and none of its beginnings."""
         self._prefixes = prefixes
         self._nothing = prefixes.root()

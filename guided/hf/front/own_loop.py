@@ -180,17 +180,7 @@ def _prepared(request: Request, vocabulary: Vocabulary) -> GenerateCall:
 
 
 def check_cache(model: TransformersModel) -> None:
-    """Refuse a model for which drafts save nothing, and say so where they are chains.
-
-    Raises `UnsupportedError` for the former.
-    """
-    name = type(model.model).__name__
-    if not model.can.crop:
-        raise UnsupportedError(
-            f"{name} remembers a text as a state, which cannot be rolled back: each drafted token would be a pass of"
-            " its own, and each refused one a text that is read again",
-            where="drafts",
-            remedy="Leave out draft=; batches of texts and guided.infer share what there is to share.",
-        )
+    """Say so where drafts are chains."""
     if not model.can.tree:
+        name = type(model.model).__name__
         warnings.warn(f"{name} takes no draft trees, so drafts are chains", ChainsOnly, stacklevel=2)
