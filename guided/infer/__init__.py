@@ -28,6 +28,7 @@ from guided.infer.populations.resampling import (
 )
 from guided.infer.populations.smc import importance, smc
 from guided.infer.populations.smc_steer import smc_steer
+from guided.infer.populations.units import Unit, json_members, lines, words
 from guided.infer.potentials.anything import Anything
 from guided.infer.potentials.model_potential import ModelPotential
 from guided.infer.potentials.potential import (
@@ -107,6 +108,7 @@ __all__ = [
     "TokenDistribution",
     "TokenSampler",
     "TopKSets",
+    "Unit",
     "UnitTest",
     "WorkerTextScorer",
     "annealed",
@@ -123,7 +125,9 @@ __all__ = [
     "field_posteriors",
     "genealogical_variance",
     "importance",
+    "json_members",
     "learned_twist",
+    "lines",
     "local",
     "log_ml_interval",
     "mcmc",
@@ -138,4 +142,5 @@ __all__ = [
     "smc_steer",
     "stratified",
     "systematic",
+    "words",
 ]

@@ -19,11 +19,12 @@ from guided.infer.chance import Chance
 from guided.infer.distribution import TokenDistribution
 from guided.infer.errors import PotentialError
 from guided.infer.populations.prefixes import Branches, Drafts, PrefixTree
+from guided.infer.populations.units import Units
 from guided.infer.potentials.potential import ConstraintPotential, Potential, Product
 from guided.infer.result import Cost, Particle, Population, particle_of
 from guided.infer.runs.checkpoint import SHOWN, Checkpoint, answers, said, state_of
 from guided.infer.runs.content import described
-from guided.infer.runs.progress import Step
+from guided.infer.runs.progress import Progress, Step
 from guided.infer.token_samplers.token_sampler import Draw, TokenSampler
 from guided.infer.weights import effective_sample_size, family_shares, log_mean_exp, log_sum_exp, relative_error
 from guided.lm.model import LanguageModel
@@ -42,6 +43,9 @@ class Status(Enum):
     DEAD = "dead"
     """The weight is 0 and stays so."""
 
+
+_EACH = ("nodes", "lengths", "waiting", "states", "critic_states", "twists", "status", "increments", "founders")
+"""What there is of each particle besides its weight."""
 
 Increments = tuple[Any, float] | None
 """What each token added to a log weight, the last one first, linked so that copies share."""
@@ -101,6 +105,10 @@ class Particles:
         self.done = 0
         """Steps taken."""
         self.nodes = [0] * n
+        self.lengths = [0] * n
+        """Tokens of each particle."""
+        self.waiting = [False] * n
+        """Which live particles have ended a unit, and wait for the others to."""
         self.states: list[Any] = [start] * n
         self.critic_states: list[Any] = [None if critic is None else critic.start()] * n
         self.logw = [weight] * n
@@ -120,6 +128,11 @@ class Particles:
         return [i for i, status in enumerate(self.status) if status is Status.LIVE]
 
     @property
+    def growing(self) -> list[int]:
+        """The live particles that do not wait."""
+        return [i for i in self.live if not self.waiting[i]]
+
+    @property
     def cost(self) -> Cost:
         """All that was asked for so far, the model included."""
         cost = self._spent + self._branches.cost
@@ -131,19 +144,49 @@ class Particles:
             self.logw[i] -= self.twists[i]
             self.twists[i] = 0.0
 
-    def step(self, sampler: TokenSampler, *, force_end: bool = True) -> tuple[list[int | None], list[float]]:
-        """Draw a token for each live particle and weigh it; at the length limit the only token is the end of text.
+    def grow(
+        self, sampler: TokenSampler, units: Units | None, *, twist: bool, progress: Progress | None = None
+    ) -> tuple[list[int | None], list[float]]:
+        """Take one step, or with ``units`` as many as it takes until each live particle has ended one; criticise.
 
-        Gives each particle's token, None for one that had finished, and what the draw added to its log weight.
+        Gives what `step` gave last; ``progress`` is told of those before.
+        """
+        self.waiting = [False] * len(self)
+        while True:
+            tokens, added = self.step(sampler)
+            if units is not None:
+                for i in self.growing:
+                    self.waiting[i] = units.ends(self.nodes[i])
+            last = units is None or not self.growing
+            self.criticise(tokens, twist=twist and last)
+            # The critic may have ended the last one that grew.
+            if last or not self.growing:
+                if not last and twist:
+                    self.twist()
+                return tokens, added
+            self.follow()
+            if progress is not None:
+                progress(self.report(tokens, added, self.logw, None))
+
+    def step(self, sampler: TokenSampler, *, force_end: bool = True) -> tuple[list[int | None], list[float]]:
+        """Draw a token for each growing particle and weigh it; at the length limit the only token is the end of text.
+
+        Gives each particle's token, None for one that did not grow, and what the draw added to its log weight.
         ``force_end`` False draws the last token like all others.
         """
-        live = self.live
+        growing = self.growing
         self.done += 1
-        draws = self._end(live) if force_end and self.done == self.max_tokens else self._draws(live, sampler)
+        ending = [i for i in growing if force_end and self.lengths[i] + 1 == self.max_tokens]
+        others = [i for i in growing if i not in set(ending)] if ending else growing
+        drawn = dict(zip(ending, self._end(ending), strict=True))
+        if others:
+            drawn |= zip(others, self._draws(others, sampler), strict=True)
         tokens: list[int | None] = [None] * len(self)
         added = [0.0] * len(self)
-        for i, draw in zip(live, draws, strict=True):
+        for i in growing:
+            draw = drawn[i]
             tokens[i], added[i] = draw.token, draw.logw
+            self.lengths[i] += 1
             self.nodes[i] = self.tree.child(self.nodes[i], draw.token)
             self.states[i] = draw.state
             self.increments[i] = (self.increments[i], draw.logw)
@@ -151,10 +194,10 @@ class Particles:
             if self.status[i] is Status.LIVE and draw.token in self.potential.eos_ids:
                 self.status[i] = Status.ENDED
         self._spent += Cost(
-            constraint_calls=sum(draw.calls for draw in draws),
-            accepted=sum(draw.accepted for draw in draws),
-            tested=sum(draw.tested for draw in draws),
-            tokens=len(live),
+            constraint_calls=sum(draw.calls for draw in drawn.values()),
+            accepted=sum(draw.accepted for draw in drawn.values()),
+            tested=sum(draw.tested for draw in drawn.values()),
+            tokens=len(growing),
         )
         return tokens, added
 
@@ -206,28 +249,44 @@ class Particles:
         ended = [i for i in stepped if self.status[i] is Status.ENDED]
         for i, value in zip(ended, critic.complete_each([self.critic_states[i] for i in ended]), strict=True):
             self._add(i, critic.checked(value))
-        calls = len(ended)
+        self._spent += Cost(constraint_calls=len(ended))
         if twist:
-            live = self.live
-            values = critic.prefix_each([self.critic_states[i] for i in live])
-            calls += len(live)
-            doomed = []
-            for i, value in zip(live, values, strict=True):
-                self.twists[i] = critic.checked(value)
-                self._add(i, value)
-                if self.status[i] is Status.DEAD:
-                    doomed.append(self.critic_states[i])
-            for value in critic.complete_each(doomed):
-                if value > _DEAD_WEIGHT:
-                    raise PotentialError(
-                        f"{critic!r} forbids a prefix that it allows as a whole text",
-                        remedy="prefix may be minus infinity only where every text that begins so has weight 0.",
-                    )
-        self._spent += Cost(constraint_calls=calls)
+            self.twist()
+
+    def twist(self) -> None:
+        """Weigh what is live by the critic's opinion of prefixes, until `untwist`."""
+        critic = self.critic
+        if critic is None:
+            return
+        live = self.live
+        values = critic.prefix_each([self.critic_states[i] for i in live])
+        doomed = []
+        for i, value in zip(live, values, strict=True):
+            self.twists[i] = critic.checked(value)
+            self._add(i, value)
+            if self.status[i] is Status.DEAD:
+                doomed.append(self.critic_states[i])
+        for value in critic.complete_each(doomed):
+            if value > _DEAD_WEIGHT:
+                raise PotentialError(
+                    f"{critic!r} forbids a prefix that it allows as a whole text",
+                    remedy="prefix may be minus infinity only where every text that begins so has weight 0.",
+                )
+        self._spent += Cost(constraint_calls=len(live))
 
     def copy(self, ancestors: Sequence[int], logw: Sequence[float]) -> None:
         """Particle i becomes a copy of old particle ``ancestors[i]``, with another weight; its twist comes along."""
-        for name in ("nodes", "states", "critic_states", "twists", "status", "increments", "founders"):
+        for name in (
+            "nodes",
+            "lengths",
+            "waiting",
+            "states",
+            "critic_states",
+            "twists",
+            "status",
+            "increments",
+            "founders",
+        ):
             values = getattr(self, name)
             setattr(self, name, [values[i] for i in ancestors])
         self.logw = list(logw)
@@ -346,6 +405,8 @@ class Particles:
         self.status = [Status(name) for name in kept.status]
         self.founders = list(kept.founders)
         self.nodes = [self.tree.insert(tokens) for tokens in kept.tokens]
+        self.lengths = [len(tokens) for tokens in kept.tokens]
+        self.waiting = [False] * len(self)
         self.increments = [_linked(values) for values in kept.increments]
         self.states = [None] * len(self)
         self.critic_states = [None] * len(self)

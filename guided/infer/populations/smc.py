@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from guided.constraint.protocol import Constrains
+from guided.errors import UnsupportedError
 from guided.infer.chance import Random, chance_of
 from guided.infer.populations.particles import Particles
 from guided.infer.populations.prefixes import Drafts
 from guided.infer.populations.resampling import Resample, systematic
+from guided.infer.populations.units import Unit, Units
 from guided.infer.potentials.potential import Potential, as_potential
 from guided.infer.result import Population
 from guided.infer.runs.checkpoint import Checkpoint
@@ -40,6 +42,7 @@ def smc(
     critic: Potential[Any] | Constrains | None = None,
     ess_threshold: float = 0.5,
     resample: Resample = systematic,
+    unit: Unit | None = None,
     proposal: LanguageModel | None = None,
     draft: Drafts | None = None,
     progress: Progress | None = None,
@@ -52,7 +55,8 @@ def smc(
     ``sampler`` folds the potential into each token's draw (default: `AWRS` if its weights are 0 and minus infinity,
     else `Direct`).  ``critic`` weighs the texts that end; while they grow, its `prefix` only says which particles
     deserve copies, and is taken back at the next step.  Resampling happens when the effective sample size falls below
-    ``ess_threshold * n``; 0 never resamples, and then the critic is asked about whole texts only.  ``proposal`` is a
+    ``ess_threshold * n``; 0 never resamples, and then the critic is asked about whole texts only.  With a ``unit``
+    (`words`, `lines`, `json_members`) particles are compared and resampled when all have ended one.  ``proposal`` is a
     model to draw tokens from instead; it must give no probability 0 to what ``model`` allows.  ``draft``, such as
     `guided.draft.auto()`, scores tokens ahead of time in one tree for all particles: tokens and weights are those of a
     run without it, but for rounding inside the model, in fewer passes; `Cost` counts what was drafted.
@@ -69,14 +73,17 @@ def smc(
     judge = None if critic is None else as_potential(critic)
     if not 0 <= ess_threshold <= 1:
         raise ValueError(f"ess_threshold is a share of n between 0 and 1, not {ess_threshold}")
+    if unit is not None and draft is not None:
+        raise UnsupportedError("drafts follow particles of one length", where="unit", remedy="Leave out draft.")
     if sampler is None:
         sampler = AWRS() if goal.boolean else Direct()
     particles = Particles(
         chance_of(rng), model, prompt, goal, n, max_tokens, critic=judge, proposal=proposal, draft=draft
     )
+    units = None if unit is None else Units(unit, goal.vocabulary, particles.tree)
     resampled: list[int] = []
     problem = particles.problem(
-        sampler="smc", n=n, token_sampler=sampler, ess_threshold=float(ess_threshold), resample=resample
+        sampler="smc", n=n, token_sampler=sampler, ess_threshold=float(ess_threshold), resample=resample, unit=unit
     )
     if resume is not None:
         kept = resume if isinstance(resume, Checkpoint) else Checkpoint.load(resume)
@@ -86,8 +93,7 @@ def smc(
     try:
         while particles.live:
             particles.untwist()
-            tokens, added = particles.step(sampler)
-            particles.criticise(tokens, twist=ess_threshold > 0)
+            tokens, added = particles.grow(sampler, units, twist=ess_threshold > 0, progress=progress)
             before = tuple(particles.logw)
             ancestors: list[int] | None = None
             if particles.live and 0 < effective_sample_size(before) < ess_threshold * n:
@@ -95,7 +101,7 @@ def smc(
                 particles.copy(ancestors, weights)
                 resampled.append(particles.done)
             particles.follow()
-            if save is not None and (particles.done % save_every == 0 or not particles.live):
+            if save is not None and (units or particles.done % save_every == 0 or not particles.live):
                 particles.checkpoint(problem, resampled).save(save)
             if progress is not None:
                 progress(particles.report(tokens, added, before, ancestors))

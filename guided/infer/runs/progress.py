@@ -15,9 +15,9 @@ class Step:
     """One step of a population of sequences: every unfinished one has got a token, or died."""
 
     number: int
-    """Counted from 1; the length of the unfinished sequences."""
+    """Counted from 1; the length of the unfinished sequences, but where they grow by units and wait for each other."""
     limit: int
-    """The last number there can be."""
+    """The longest that a sequence may be: the last number there can be, but with units."""
     tokens: tuple[int | None, ...]
     """The token that each particle got, before any resampling; None for one that had finished."""
     increments: tuple[float, ...]
