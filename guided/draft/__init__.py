@@ -25,11 +25,15 @@ from guided.draft.guessers.ngram_counts import NGrams
 from guided.draft.guessers.recycling import Recycling
 from guided.draft.guessers.suffixes import Suffixes
 from guided.draft.guessers.trigrams import TriGrams
+from guided.draft.heads.decoder_block import BlockSizes
 from guided.draft.heads.draft_heads import Base, DraftHeads, HeadSettings
+from guided.draft.heads.eagle import Eagle
+from guided.draft.heads.feature_heads import Eagle3Head, EagleHead, FeatureHead, fused_blocks, most_frequent
 from guided.draft.heads.fit_heads import HeadExamples, calibrate_heads, fit_heads, head_examples
 from guided.draft.heads.from_heads import Heads
 from guided.draft.heads.hydra import HydraHeads
 from guided.draft.heads.load_heads import load_heads, new_heads
+from guided.draft.heads.load_published import load_published
 from guided.draft.heads.medusa import MedusaHeads
 from guided.draft.loop.reward_guided import RewardGuided, reward_guided
 from guided.draft.loop.speculate import Speculated, speculate
@@ -66,6 +70,7 @@ __all__ = [
     "Base",
     "Beam",
     "BestFirst",
+    "BlockSizes",
     "Branching",
     "Chain",
     "Chosen",
@@ -77,7 +82,11 @@ __all__ = [
     "Drafting",
     "Drawn",
     "Dynamic",
+    "Eagle",
+    "Eagle3Head",
+    "EagleHead",
     "EarlyExit",
+    "FeatureHead",
     "Fixed",
     "ForcedBytes",
     "Goodput",
@@ -132,10 +141,13 @@ __all__ = [
     "fit_acceptance_head",
     "fit_heads",
     "fit_judge",
+    "fused_blocks",
     "head_examples",
     "intersected",
     "load_heads",
+    "load_published",
     "measure_ranks",
+    "most_frequent",
     "new_heads",
     "optimal_tree",
     "reward_guided",

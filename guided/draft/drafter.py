@@ -16,7 +16,7 @@ from guided.errors import UnsupportedError
 from guided.infer.chance import Chance
 from guided.lm.model import NOTHING, Needs, Tree
 
-__all__ = ["Context", "Drafter", "Observed", "needs_of", "require_lines", "require_no_needs"]
+__all__ = ["Context", "Drafter", "Observed", "needs_of", "reads_prompts", "require_lines", "require_no_needs"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,9 @@ class Context:
     shaping: Callable[[torch.Tensor], torch.Tensor] | None = field(default=None, compare=False)
     """What temperature and truncation make of the scores of allowed tokens, ``[V]``, where the target's tokens are
     drawn after both: a draft that is drawn the same way is accepted more often."""
+
+    prompt_hidden: torch.Tensor | None = field(default=None, compare=False)
+    """``[n_prompt, d]``: the states after each token of the prompt, for drafts that need them: see `reads_prompts`."""
 
     masks: RowMasks | None = field(default=None, compare=False)
     """The masks of the row in the run: what a draft asks for here need not be filled again to verify it."""
@@ -86,6 +89,9 @@ class Observed:
     layers: Mapping[int, torch.Tensor] = field(default_factory=dict)
     """The same read early, for drafts that need it: by layer as they named it."""
 
+    hidden: torch.Tensor | None = None
+    """``[len(tree), d]``: the hidden states there, for drafts that need them."""
+
     @property
     def fed(self) -> tuple[int, ...]:
         """The tokens of ``tree``."""
@@ -96,7 +102,8 @@ class Drafter(Protocol):
     """Proposes what may come next.  Any proposal is safe: verification keeps the target's law whatever it holds.
 
     A drafter that wants more of the target than logits has an attribute ``needs``, see `needs_of`; one whose proposals
-    are always lines says so by an attribute ``lines``, see `require_lines`.
+    are always lines says so by an attribute ``lines``, see `require_lines`, and one that reads the states of the
+    prompt by ``reads_prompts``.
     """
 
     def draft(self, chance: Chance, contexts: Sequence[Context]) -> list[Proposal]:
@@ -117,7 +124,21 @@ def needs_of(*parts: object) -> Needs:
     named: Iterable[Needs] = (getattr(part, "needs", NOTHING) for part in parts)
     found = list(named)
     layers = tuple(dict.fromkeys(layer for needs in found for layer in needs.layers))
-    return Needs(layers=layers, hidden=any(needs.hidden for needs in found))
+    states = {needs.blocks for needs in found if needs.hidden}
+    if len(states) > 1:
+        raise UnsupportedError(
+            "drafts that read the outputs of blocks do not go with others that read hidden states",
+            remedy="Draft with one kind of heads, beside drafts that read no states.",
+        )
+    return Needs(layers=layers, hidden=bool(states), blocks=next(iter(states), ()))
+
+
+def reads_prompts(*parts: object) -> bool:
+    """Whether a drafter, or one that it is made of, wants the states after the prompt's tokens.
+
+    The prompt is then read in two passes, and scores are computed for all of it.
+    """
+    return any(getattr(part, "reads_prompts", False) or reads_prompts(*getattr(part, "drafters", ())) for part in parts)
 
 
 def require_no_needs(drafter: object, where: str) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from guided.draft.heads.draft_heads import Base
+from guided.draft.heads.eagle import Eagle
+from guided.draft.heads.feature_heads import FeatureHead
 from guided.draft.heads.from_heads import Heads
 from guided.draft.heads.load_heads import load_heads
+from guided.draft.heads.load_published import load_published
 from guided.draft.models.acceptance_head import AcceptanceHead
 from guided.errors import UnsupportedError, VocabularyError
 from guided.hf.language_model import TransformersModel
 from guided.nano import DRAFTS_PATH
 
-__all__ = ["base_of", "nano_heads", "nano_small", "nano_stopping_head"]
+__all__ = ["base_of", "nano_heads", "nano_small", "nano_stopping_head", "published_heads"]
 
 
 def base_of(model: TransformersModel) -> Base:
@@ -50,3 +55,12 @@ def nano_small(model: TransformersModel) -> TransformersModel:
 def nano_stopping_head() -> AcceptanceHead:
     """The packaged head that stops guided-nano's draft model before refusals: `guided.draft.HeadStopped`."""
     return AcceptanceHead.load(DRAFTS_PATH / "stopping.safetensors")
+
+
+def published_heads(model: TransformersModel, folder: Path | str) -> Heads | Eagle:
+    """A drafter by heads of a published checkpoint for this model: Medusa, Hydra, EAGLE-1 to 3 or ReDrafter.
+
+    See `guided.draft.load_published` for the layouts and errors.
+    """
+    heads = load_published(folder, base_of(model), layers=model.can.blocks or None)
+    return Eagle(heads) if isinstance(heads, FeatureHead) else Heads(heads)

@@ -56,7 +56,11 @@ def run_pass(architecture: Architecture, final_norm: nn.Module | None, asked: Pa
         last = output[0]
         rows, columns = asked.rows.to(last.device), asked.columns.to(last.device)
         wanted = last[rows, columns]
-        hidden.append(wanted)
+        if needs.blocks:
+            parts = [captured[number].to(last.device)[rows, columns] for number in needs.blocks]
+            hidden.append(torch.cat(parts, dim=-1))
+        else:
+            hidden.append(wanted)
         for number in early:
             states = captured[number].to(last.device)[rows, columns]
             if needs.final_norm and final_norm is not None:
@@ -68,7 +72,7 @@ def run_pass(architecture: Architecture, final_norm: nn.Module | None, asked: Pa
         return output
 
     with _turn(architecture.model), torch.inference_mode(), ExitStack() as hooks:
-        for number in early:
+        for number in {*early, *needs.blocks}:
             hooks.enter_context(_captured(architecture, number, captured))
         if asked.mask_heads:
             hooks.enter_context(_masked_heads(architecture, needs.masked_heads))

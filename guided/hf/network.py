@@ -117,6 +117,7 @@ class Network:
             tree=self.caching is Caching.RAGGED,
             layers=self.architecture.n_layers if self.final_norm is not None else 0,
             hidden=True,
+            blocks=0 if self.architecture.blocks is None else self.architecture.n_layers,
             masked_heads=cached and self.architecture.head_outputs is not None,
             encoder=self.architecture.encodes,
             tied_embeddings=self.architecture.ties_embeddings,
@@ -140,7 +141,8 @@ class Network:
         def empty(width: int) -> torch.Tensor:
             return torch.zeros((0, width), dtype=kind, device=self.device)
 
-        hidden = empty(self.architecture.config.hidden_size) if needs.hidden else None
+        width = self.architecture.config.hidden_size * max(1, len(needs.blocks))
+        hidden = empty(width) if needs.hidden else None
         return Scores(empty(self.width), {layer: empty(self.width) for layer in needs.layers}, hidden)
 
     def require_trees(self) -> None:

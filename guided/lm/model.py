@@ -41,6 +41,9 @@ class Needs:
     logit lens; False is what the official DoLa code does, which applies the head to the raw block output."""
     hidden: bool = False
     """The hidden state that the head reads, for each new position."""
+    blocks: tuple[int, ...] = ()
+    """With ``hidden``: the raw outputs of these blocks side by side are given instead, 1 being the first block and 0
+    its input; what EAGLE-3's heads read."""
     masked_heads: tuple[tuple[int, int], ...] = ()
     """(block, head) pairs whose output is zeroed; blocks and heads count from 0, in the decoder's self-attention."""
     masked_prompt: bool = True
@@ -61,7 +64,7 @@ class Scores:
     layers: Mapping[int, torch.Tensor] = field(default_factory=dict)
     """For each of ``Needs.layers``, by the number it was asked by: ``[k, width]`` like ``logits``."""
     hidden: torch.Tensor | None = None
-    """``[k, d]`` in the dtype of ``logits`` if it was asked for."""
+    """``[k, d]`` in the dtype of ``logits`` if it was asked for; wider where `Needs.blocks` were."""
 
     def __len__(self) -> int:
         return int(self.logits.shape[0])
@@ -118,6 +121,8 @@ class Abilities:
     """Number of blocks that can be read early, 0 where none can."""
     hidden: bool = False
     """`Needs.hidden` can be served."""
+    blocks: int = 0
+    """Number of blocks whose raw outputs can be had by `Needs.blocks`, 0 where none can."""
     masked_heads: bool = False
     """`Needs.masked_heads` can be served."""
     encoder: bool = False
@@ -228,6 +233,11 @@ def check_needs(needs: Needs, can: Abilities, model: str) -> None:
             )
     if needs.hidden and not can.hidden:
         raise UnsupportedError(f"{model} gives no hidden states", remedy="Use a method without hidden states.")
+    if needs.blocks and not (needs.hidden and all(0 <= block <= can.blocks for block in needs.blocks) and can.blocks):
+        raise UnsupportedError(
+            f"{model} does not give the outputs of its blocks {needs.blocks}",
+            remedy=f"Ask for hidden=True and 0 to {can.blocks}." if can.blocks else "Use heads on the hidden state.",
+        )
     if needs.masked_heads and not can.masked_heads:
         raise UnsupportedError(
             f"the attention heads of {model} cannot be masked", remedy="Use a method without masked heads."

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from guided.errors import GuidedError, VocabularyError
+from guided.errors import GuidedError, UnsupportedError, VocabularyError
 from guided.lm.given import same_model
 from guided.lm.model import LanguageModel, Needs, check_needs
 from guided.steer.declaration import AsGiven, Branch, Declaration, Prompt
@@ -79,6 +79,11 @@ def arrange(
 
     ``with_base=False`` leaves the model's own row out, unless a steerer declares it.
     """
+    if needs.blocks:
+        raise UnsupportedError(
+            "a steered model does not give the outputs of its blocks",
+            remedy="Draft for it with heads on the hidden state, or without heads.",
+        )
     drafts: list[_Draft] = []
 
     def place(branch: Branch, history: bool = False) -> Place:

@@ -69,6 +69,7 @@ class Once:
     def __init__(self, drafter, constraint):
         self.drafter = drafter
         self.needs = needs_of(drafter)
+        self.drafters = (drafter,)
         self.lines = getattr(drafter, "lines", False)
         self.nodes = 0
         speculate(0, LAST, [PROMPT] * 4, [constraint] * 4, drafter, max_tokens=6, policy=Fixed(4))

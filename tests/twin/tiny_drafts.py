@@ -11,11 +11,15 @@ from guided.draft import (
     Aggressive,
     Base,
     BestFirst,
+    BlockSizes,
     Branching,
     Chain,
     Confidence,
     Datastore,
     Dynamic,
+    Eagle,
+    Eagle3Head,
+    EagleHead,
     EarlyExit,
     ForcedBytes,
     Heads,
@@ -75,6 +79,9 @@ def random_module(module, seed=0):
 BASE = Base(*(torch.from_numpy(np.random.default_rng(3).standard_normal((2, WIDTH, HIDDEN))).float()))
 MEDUSA = random_module(new_heads("medusa", 3, BASE))
 HYDRA = random_module(new_heads("hydra", 2, BASE))
+BLOCK = BlockSizes(HIDDEN, 5, 1, 1, 2)
+EAGLE = random_module(EagleHead(BLOCK, BASE, n_blocks=2))
+EAGLE3 = random_module(Eagle3Head(BLOCK, Base(BASE.embeddings, BASE.unembeddings), HIDDEN, ids=torch.tensor([0, 1, 3])))
 STOP = random_module(AcceptanceHead(HIDDEN))
 
 
@@ -86,6 +93,8 @@ def drafts(target, small):
     return {
         "medusa": lambda: Heads(MEDUSA),
         "hydra": lambda: Heads(HYDRA),
+        "eagle": lambda: Eagle(EAGLE, depth=3, top=2),
+        "eagle 3, of some ids": lambda: Eagle(EAGLE3, depth=2, top=3),
         "heads as guesses": lambda: BestFirst(Heads(HYDRA), Heads(MEDUSA), PromptLookup(), floor=0.0),
         "heads and a model": lambda: Union(Heads(MEDUSA), Model(small, Chain(1))),
         "early exit": lambda: EarlyExit({1: EXIT}, 9, longest=2),

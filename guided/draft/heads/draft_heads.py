@@ -102,7 +102,10 @@ class DraftHeads(nn.Module):
                 f"there are {self.settings.heads} heads, and none looks {count} tokens ahead",
                 remedy="Ask for 1 to the number of heads.",
             )
-        states = self.states(hidden, tokens)
+        return self.scored(self.states(hidden, tokens), count)
+
+    def scored(self, states: torch.Tensor, count: int) -> torch.Tensor:
+        """The scores ``[n, V]`` of what a head made of ``count`` tokens; by the base's output matrix."""
         return (states.to(self.unembeddings.dtype) @ self.unembeddings.T).to(states.dtype)
 
     def states(self, hidden: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:

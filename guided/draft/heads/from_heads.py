@@ -21,7 +21,7 @@ from guided.draft.proposal import Group, Proposal
 from guided.infer.chance import Chance
 from guided.lm.model import Needs
 
-__all__ = ["Heads"]
+__all__ = ["Heads", "likeliest"]
 
 RANKS = 10
 """Tokens of each head that may be drafted at one place, as in the paper."""
@@ -77,7 +77,7 @@ class Heads:
             return []
         tokens = (*_unseen(context), *path.drafted)
         (logits,) = self._logits([(context, tokens)])
-        found = _best(logits, context, path.state, len(path.drafted), self.guesses)
+        found = likeliest(logits, context, path.state, len(path.drafted), self.guesses)
         return [Guess(token, share, 16 * count + int(np.searchsorted(CUTS, share))) for token, share in found]
 
     def _logits(self, places: Sequence[tuple[Context, tuple[int, ...]]]) -> list[torch.Tensor]:
@@ -152,7 +152,7 @@ class _Grown:
         node, state, tokens = self._places[ranks]
         wanted = self._children[ranks]
         masks = self.context.row_masks
-        found = _best(logits, self.context, state, len(ranks), max(wanted) + 1)
+        found = likeliest(logits, self.context, state, len(ranks), max(wanted) + 1)
         chosen = [(rank, found[rank][0]) for rank in wanted if rank < len(found)]
         if not chosen:
             return
@@ -168,7 +168,7 @@ def _unseen(context: Context) -> tuple[int, ...]:
     return tuple(context.tokens[len(context.tokens) - context.n_unseen :])
 
 
-def _best(logits: torch.Tensor, context: Context, state: int, drafted: int, n: int) -> list[tuple[int, float]]:
+def likeliest(logits: torch.Tensor, context: Context, state: int, drafted: int, n: int) -> list[tuple[int, float]]:
     """The likeliest tokens that the constraint allows after so many drafted ones, with their shares of those."""
     scores: NDArray[np.float32] = logits.float().cpu().numpy()
     allowed = context.row_masks.allowed(state, context.left(drafted), scores.size)

@@ -26,6 +26,8 @@ class Row:
     pending: list[int] = field(default_factory=list)
     hidden: torch.Tensor | None = None
     """After the last token that the model has seen, where it is needed."""
+    prompt_hidden: torch.Tensor | None = None
+    """After each token of the prompt, where that is needed."""
     logw: float = 0.0
     finished: bool = False
     stopped: bool = False

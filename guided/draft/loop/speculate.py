@@ -22,7 +22,7 @@ from guided.constraint.protocol import Constrains
 from guided.draft.acceptance.block import verify_block
 from guided.draft.acceptance.lossy import HiddenAfter, Lossy
 from guided.draft.acceptance.verify import Greedy, Sampled, Target, first_accepted
-from guided.draft.drafter import Context, Drafter, Observed, needs_of, require_lines
+from guided.draft.drafter import Context, Drafter, Observed, needs_of, reads_prompts, require_lines
 from guided.draft.loop.reshaping import Reshaping
 from guided.draft.loop.rows import Plan, Row, Walk
 from guided.draft.loop.statistics import Statistics
@@ -173,7 +173,7 @@ class _Run:
         self._fill((row.masks, row.state, self.max_tokens) for row in rows)
         for row in rows:
             row.masks.check_start(self.max_tokens)
-        self.sequences = self.model.start([row.tokens for row in rows], needs_of(self.drafter, self.lossy))
+        self._read(rows)
         last = self.sequences.last
         for i, row in enumerate(rows):
             row.hidden = None if last.hidden is None else last.hidden[i]
@@ -181,6 +181,20 @@ class _Run:
             self._count(tokens=1)
         self._force(rows)
         return self._leave(rows)
+
+    def _read(self, rows: Sequence[Row]) -> None:
+        """Read the prompts, with the states after all of their tokens where the draft wants them."""
+        needs = needs_of(self.drafter, self.lossy)
+        if not reads_prompts(self.drafter) or self.model.can.encoder:
+            self.sequences = self.model.start([row.tokens for row in rows], needs)
+            return
+        self.sequences = self.model.start([row.tokens[:1] for row in rows], needs)
+        first = self.sequences.last.hidden
+        rest = self.sequences.extend([row.tokens[1:] for row in rows])
+        for i, row in enumerate(rows):
+            following = rest[i].hidden
+            if first is not None and following is not None:
+                row.prompt_hidden = torch.cat([first[i : i + 1], following])[: row.n_prompt]
 
     def round(self, rows: list[Row]) -> list[Row]:
         """One forward pass for all rows; those that go on."""
@@ -222,7 +236,8 @@ class _Run:
             unseen = walk.begun - plan.n_pending
             observed.append(
                 Observed(context, plan.proposal, tuple(accepted), emitted, plan.tree,
-                         row.tokens[unseen - 1] if unseen else None, walk.scores.logits, walk.scores.layers)
+                         row.tokens[unseen - 1] if unseen else None, walk.scores.logits, walk.scores.layers,
+                         walk.scores.hidden)
             )  # fmt: skip
             rounds.append(
                 Round(row.number, len(plan.states), len(accepted), len(emitted), len(rows),
@@ -240,7 +255,7 @@ class _Run:
         budget = self.policy.budget(row.number, batch) if self.drafter is not None and depth > 0 else 0
         return Context(
             row.number, row.tokens, row.n_prompt, row.masks.constraint, row.state, budget, len(row.pending), row.hidden,
-            depth, self.model.width, self._shaping(row), row.masks,
+            depth, self.model.width, self._shaping(row), row.prompt_hidden, row.masks,
         )  # fmt: skip
 
     def _shaping(self, row: Row) -> Shaping | None:
