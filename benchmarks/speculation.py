@@ -1,14 +1,15 @@
-"""Target passes per token and speed of drafts on JSON extraction with guided-nano, transformers in the same run.
+"""Target passes per token and speed of drafts on guided-nano's JSON and SQL, with transformers in the same run.
 
-    python benchmarks/speculation.py [--texts 40] [--set records|familiar] [--pass-ms 20]
+    python benchmarks/speculation.py [--texts 40] [--set records|familiar|sql] [--pass-ms 20] [--sample 1.0]
         [--model nano|FOLDER] [--small FOLDER] [--trained] [--only NAME ...]
 
-The texts are held-out examples of `examples/train_nano`, each under its own schema; greedy.  ``--pass-ms`` makes every
-forward pass of the target at least so long whatever its number of positions, by waiting: it stands for a model whose
-pass for one token costs as much as for sixteen, while the small model says which drafts are accepted.  Transformers'
-passes wait as well.  ``--trained`` adds the drafts that were trained for guided-nano or are made of its layers; its
-small draft model is then the assistant of transformers' assisted generation.  The first line of the output says what
-was run.
+The texts are held-out examples of `examples/train_nano`, each under its own schema, or for SQL its own tables; greedy.
+``--sample`` draws tokens at a temperature instead: what ways to verify drawn drafts are worth, without transformers.
+``--pass-ms`` makes every forward pass of the target at least so long whatever its number of positions, by waiting: it
+stands for a model whose pass for one token costs as much as for sixteen, while the small model says which drafts are
+accepted.  Transformers' passes wait as well.  ``--trained`` adds the drafts that were trained for guided-nano or are
+made of its layers; its small draft model is then the assistant of transformers' assisted generation.  The first line of
+the output says what was run.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import random
 import sys
 import time
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 import torch
@@ -36,20 +38,25 @@ from guided.draft import (
     ForcedBytes,
     Goodput,
     HeadStopped,
+    Independent,
     Lookahead,
     MaskCounts,
     Model,
     NGrams,
     Observed,
+    OptTree,
     PromptLookup,
     Proposal,
     Recycling,
+    Statistics,
     Suffixes,
     TriGrams,
     Union,
     auto,
     chain,
     early_exits,
+    measure_ranks,
+    optimal_tree,
     search_skips,
     speculate,
 )
@@ -60,20 +67,26 @@ from guided.hf.draft_measurement import PLAIN, measure_drafts
 from guided.hf.language_model import TransformersModel
 from guided.hf.skipped_layers import SkippedLayers
 from guided.infer.chance import Chance
+from guided.lm import transformed
 from guided.nano import extraction_prompt
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples" / "train_nano"))
 
 
-def cases(name: str, n: int, seed: str = "speculation") -> list[tuple[dict, str]]:
-    """Schemas and texts that guided-nano was not trained on."""
+def cases(name: str, n: int, seed: str = "speculation") -> list[tuple[str, guided.Grammar]]:
+    """Prompts that guided-nano was not trained on, each with its grammar."""
+    from constrained import grammar_of
+    from evaluate import examples
     from familiar_corpus import random_familiar_case
     from record_corpus import random_record_case
     from words import HELD_OUT
 
+    if name == "sql":
+        return [(example.prompt, grammar_of(example)) for example in islice(examples("sql"), n)]
     rng = random.Random(f"{seed}/{name}")
     make = random_familiar_case if name == "familiar" else random_record_case
-    return [(case.schema, case.text) for case in (make(rng, HELD_OUT) for _ in range(n))]
+    made = [make(rng, HELD_OUT) for _ in range(n)]
+    return [(extraction_prompt(case.schema, case.text), guided.json_schema(case.schema)) for case in made]
 
 
 class Refused:
@@ -123,6 +136,7 @@ def drafts(small: TransformersModel | None) -> dict[str, Drafting]:
         found |= {
             "small model, chain": Drafting(Model(small, Chain(8, Confidence()), by_rule=True), Fixed(8)),
             "small model, tree": Drafting(Model(small, Branching((3, 2, 1, 1)), by_rule=True), Fixed(24)),
+            "small model, optimal tree": Drafting(Model(small, OptTree(8), by_rule=True), Fixed(16)),
             "small model, chain of 20": Drafting(Model(small, Chain(20, Confidence()), by_rule=True), Fixed(20)),
             "small model and lookup": Drafting(
                 Union(guessers(), Model(small, Chain(8, Confidence()), by_rule=True)), Fixed(24)
@@ -140,10 +154,7 @@ def trained(model: TransformersModel) -> dict[str, Drafting]:
     """Heads on guided-nano, and its own layers, whose choice was searched on other texts."""
     medusa, hydra = nano_heads(model, "medusa"), nano_heads(model, "hydra")
     layers = SkippedLayers(model)
-    prompts = [
-        model.tokenizer(extraction_prompt(schema, text))["input_ids"]
-        for schema, text in cases("familiar", 12, "search")
-    ]
+    prompts = [model.tokenizer(prompt)["input_ids"] for prompt, _ in cases("familiar", 12, "search")]
     written, _ = speculate(0, model, prompts, [None] * len(prompts), max_tokens=80, greedy=True)
     found = search_skips(0, layers, prompts, [text.tokens for text in written], rounds=40)
     print(json.dumps({"skipped": sorted(map(str, found.skipped)), "agreement": found.score, "tried": found.tried}))
@@ -163,12 +174,13 @@ def trained(model: TransformersModel) -> dict[str, Drafting]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--texts", type=int, default=40)
-    parser.add_argument("--set", choices=["records", "familiar"], default="familiar")
+    parser.add_argument("--set", choices=["records", "familiar", "sql"], default="familiar")
     parser.add_argument("--pass-ms", type=float, default=0.0)
     parser.add_argument("--model", default="nano")
     parser.add_argument("--small", help="a folder with a draft model of the same tokenizer")
     parser.add_argument("--trained", action="store_true", help="with the drafts trained for guided-nano")
     parser.add_argument("--only", nargs="*", help="of the drafts, those whose names hold one of these")
+    parser.add_argument("--sample", type=float, default=0.0, help="draw tokens at this temperature")
     parser.add_argument("--max-tokens", type=int, default=160)
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -177,11 +189,13 @@ def main() -> None:
     if options.trained and small is None:
         small = nano_small(TransformersModel(loaded))
     chosen = cases(options.set, options.texts)
-    prompts = [loaded.tokenizer(extraction_prompt(schema, text))["input_ids"] for schema, text in chosen]
-    grammars = [guided.compile(guided.json_schema(schema), loaded.vocabulary) for schema, _ in chosen]
+    prompts = [loaded.tokenizer(prompt)["input_ids"] for prompt, _ in chosen]
+    grammars = [guided.compile(grammar, loaded.vocabulary) for _, grammar in chosen]
     if options.pass_ms:
         _slow_down(loaded.model, options.pass_ms / 1000)
     print(json.dumps({"run": vars(options)}))
+    if options.sample:
+        return sampled(TransformersModel(loaded), small, prompts, grammars, options)
     ways = drafts(small) | (trained(TransformersModel(loaded)) if options.trained else {})
     ways = {name: way for name, way in ways.items() if not options.only or any(word in name for word in options.only)}
     lines = measure_drafts(
@@ -195,6 +209,42 @@ def main() -> None:
         print(
             f"{line.name:36} {line.passes_per_token:12.3f} {accepted:>11} {speed:6.2f} {line.different:6d}/{line.texts}"
         )
+
+
+def sampled(
+    target: TransformersModel,
+    small: TransformersModel | None,
+    prompts: Sequence[Sequence[int]],
+    grammars: Sequence[guided.Constraint],
+    options: argparse.Namespace,
+) -> None:
+    """Ways to draw and to verify drafts: passes of the target for each token, over different texts of one law."""
+    model = transformed(target, temperature=options.sample)
+    assert small is not None, "give --small, or --trained for guided-nano's"
+    ranks = measure_ranks(1, model, small, prompts[:6], grammars[:6], ranks=4, max_tokens=options.max_tokens)
+    plan = optimal_tree(ranks, 16, 8)
+    print(json.dumps({"ranks": [round(share, 4) for share in ranks], "plan": round(plan.accepted, 3)}))
+    ways = {
+        "chain of 8": Drafting(Model(small, Chain(8)), Fixed(8)),
+        "chain of 8, by block": Drafting(Model(small, Chain(8)), Fixed(8), by_block=True),
+        "4 independent sequences of 4": Drafting(Model(small, Independent(4, 4)), Fixed(16)),
+        "tree of 4, 2, 1 and 1": Drafting(Model(small, Branching((4, 2, 1, 1))), Fixed(28)),
+        "planned tree, 16 nodes": Drafting(Model(small, plan.shape), Fixed(16)),
+        "suffixes, 16 nodes": Drafting(Suffixes(), Fixed(16)),
+        "lookahead, 30 nodes": Drafting(Lookahead(5, 4, 5), Fixed(30)),
+    }
+    for name, way in ways.items():
+        counts = Statistics()
+        began = time.perf_counter()
+        for seed in range(3):
+            for prompt, grammar in zip(prompts, grammars, strict=True):
+                _, more = speculate(
+                    seed, model, [prompt], [grammar], way.drafter, max_tokens=options.max_tokens, policy=way.policy,
+                    by_block=way.by_block,
+                )  # fmt: skip
+                counts += more
+        seconds = time.perf_counter() - began
+        print(f"{name:36} {counts.passes_per_token:12.3f} {counts.acceptance:11.2f} {counts.tokens / seconds:6.0f}/s")
 
 
 def _slow_down(model: torch.nn.Module, seconds: float) -> None:

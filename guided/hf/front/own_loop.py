@@ -42,6 +42,10 @@ class ChainsOnly(UserWarning):
 UNHEEDED = ("output_scores", "output_logits", "output_attentions", "output_hidden_states")
 """Settings that ask for what positions without a pass of their own do not have."""
 
+OTHER_CACHES = ("quantized", "offloaded", "offloaded_static", "offloaded_hybrid", "offloaded_hybrid_chunked")
+"""Kinds of caches that hold other numbers, or hold them elsewhere.  The cache here writes into buffers in place, as
+static ones do, so that static and dynamic kinds have nothing to ask of it."""
+
 
 @dataclass(frozen=True)
 class OwnLoop:
@@ -86,6 +90,12 @@ class OwnLoop:
                 raise UnsupportedError(
                     f"drafts leave out passes, and {name}=True asks for something of each", remedy="Leave it out."
                 )
+        if getattr(call.config, "cache_implementation", None) in OTHER_CACHES:
+            raise UnsupportedError(
+                f"cache_implementation={call.config.cache_implementation!r} asks for a cache of transformers' own loop,"
+                " and rows with drafts or steering have one that forks and rolls back",
+                remedy='Leave it out; "static" and "dynamic" change nothing here.',
+            )
         if drafting is not None:
             check_cache(model)
         max_length = int(call.config.max_length)

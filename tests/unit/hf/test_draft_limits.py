@@ -23,6 +23,7 @@ from guided.draft import (
 from guided.errors import UnsupportedError, VocabularyError
 from guided.hf import LoadedModel, TransformersModel, generate
 from guided.hf.front.own_loop import ChainsOnly
+from guided.hf.speculation import draft_generate
 from guided.infer import smc
 
 
@@ -125,3 +126,18 @@ def test_a_draft_of_another_vocabulary(llama, tokenizer, vocabulary, words):
             target, "the cat", words, max_new_tokens=6, do_sample=False, draft=Drafting(drafter, Fixed(3))
         )
         assert drafted.text == plain.text
+
+
+def test_kinds_of_caches(llama, tokenizer, words):
+    """Static ones ask for what there is anyway; those that hold other numbers are refused, and not passed over."""
+    loaded = LoadedModel("llama", llama, tokenizer)
+    plain = generate(loaded, "the cat", words, max_new_tokens=6, do_sample=False)
+    for kind in ("static", "dynamic"):
+        options = {"max_new_tokens": 6, "do_sample": False, "cache_implementation": kind}
+        assert generate(loaded, "the cat", words, draft=auto(), **options).text == plain.text
+        ids = torch.tensor([tokenizer("the cat")["input_ids"]])
+        found = llama.generate(ids, custom_generate=draft_generate(words), pad_token_id=0, **options)
+        assert tuple(found[0, ids.shape[1] :].tolist())[: len(plain.token_ids)] == plain.token_ids
+    for kind in ("offloaded", "offloaded_static"):
+        with pytest.raises(UnsupportedError, match=rf"cache_implementation='{kind}'.*change nothing here"):
+            generate(loaded, "the cat", words, draft=auto(), max_new_tokens=6, cache_implementation=kind)
