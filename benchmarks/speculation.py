@@ -45,6 +45,7 @@ from guided.draft import (
     NGrams,
     Observed,
     OptTree,
+    Overlapped,
     PromptLookup,
     Proposal,
     Recycling,
@@ -136,6 +137,8 @@ def drafts(small: TransformersModel | None) -> dict[str, Drafting]:
         found |= {
             "small model, chain": Drafting(Model(small, Chain(8, Confidence()), by_rule=True), Fixed(8)),
             "small model, tree": Drafting(Model(small, Branching((3, 2, 1, 1)), by_rule=True), Fixed(24)),
+            "small model, chain of 8 by rule": Drafting(Model(small, Chain(8), by_rule=True), Fixed(8)),
+            "small model, drafted meanwhile": Drafting(Overlapped(Model(small, Chain(8), by_rule=True)), Fixed(8)),
             "small model, optimal tree": Drafting(Model(small, OptTree(8), by_rule=True), Fixed(16)),
             "small model, chain of 20": Drafting(Model(small, Chain(20, Confidence()), by_rule=True), Fixed(20)),
             "small model and lookup": Drafting(

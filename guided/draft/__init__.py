@@ -49,6 +49,7 @@ from guided.draft.models.early_exit import EarlyExit, early_exits
 from guided.draft.models.intersection import IntersectedModel, intersected
 from guided.draft.models.model import Model
 from guided.draft.models.other_vocabulary import OtherVocabulary
+from guided.draft.models.overlapped import Overlapped
 from guided.draft.models.shapes import Beam, Branching, Chain, Dynamic, Independent, OptTree, Planned, Shape
 from guided.draft.models.skip_search import SkipSearch, search_skips
 from guided.draft.models.staged import Staged
@@ -111,6 +112,7 @@ __all__ = [
     "Observed",
     "OptTree",
     "OtherVocabulary",
+    "Overlapped",
     "Part",
     "Path",
     "Planned",
