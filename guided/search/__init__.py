@@ -1,5 +1,6 @@
 """Search: answers found by comparing whole continuations rather than by choosing token after token."""
 
+from guided.search.a_star import Setting, a_star_search, tuned
 from guided.search.beam import Stopping, beam_search
 from guided.search.best_first import best_first_beam_search
 from guided.search.diverse import DiverseFound, diverse_beam_search
@@ -13,8 +14,18 @@ from guided.search.documents import (
 )
 from guided.search.lattice import Edge, Lattice, LatticeFound, lattice_search
 from guided.search.lexical import dynamic_beam_search, grid_beam_search
+from guided.search.mcts import mcts_search
 from guided.search.neurologic import Clause, Literal, LookAhead, neurologic_search
+from guided.search.open_frontier import TreeFound
 from guided.search.phrases import PhraseConstraint
+from guided.search.ranking import (
+    Consensus,
+    RankedText,
+    consensus_game,
+    exact_match,
+    minimum_bayes_risk,
+    word_f1,
+)
 from guided.search.result import Found, Hypothesis, SearchCost
 from guided.search.rewarded import block_search, deal_search
 from guided.search.spans import Span, best_spans
@@ -22,6 +33,7 @@ from guided.search.text_phrases import TextPhrase
 
 __all__ = [
     "Clause",
+    "Consensus",
     "DiverseFound",
     "DocumentsFound",
     "Edge",
@@ -34,21 +46,31 @@ __all__ = [
     "LookAhead",
     "PhraseConstraint",
     "RankedDocument",
+    "RankedText",
     "Scoring",
     "SearchCost",
+    "Setting",
     "Span",
     "Stopping",
     "TextPhrase",
+    "TreeFound",
+    "a_star_search",
     "beam_search",
     "best_first_beam_search",
     "best_spans",
     "block_search",
+    "consensus_game",
     "deal_search",
     "diverse_beam_search",
     "document_search",
     "dynamic_beam_search",
+    "exact_match",
     "grid_beam_search",
     "lattice_search",
+    "mcts_search",
+    "minimum_bayes_risk",
     "neurologic_search",
     "rank_documents",
+    "tuned",
+    "word_f1",
 ]
