@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from guided.hf.front.draft_argument import Draft
     from guided.hf.front.sampling import Sampled, Sampler
     from guided.hf.front.searching import Phrase, Search, Searched
+    from guided.hf.front.thinking import Think
     from guided.steer import Steering
 
 __all__ = ["Generation", "generate"]
@@ -44,6 +45,7 @@ def generate(
     chat: bool = False,
     heal: bool = False,
     canonical: bool = False,
+    think: Think | None = None,
     **options: Any,
 ) -> Generation: ...
 
@@ -64,6 +66,7 @@ def generate(
     chat: bool = False,
     heal: bool = False,
     canonical: bool = False,
+    think: Think | None = None,
     **options: Any,
 ) -> Generation | list[Generation]: ...
 
@@ -83,6 +86,7 @@ def generate(
     max_new_tokens: int = 256,
     chat: bool = False,
     canonical: bool = False,
+    think: Think | None = None,
     show_progress: bool = False,
     **options: Any,
 ) -> Sampled | list[Sampled]: ...
@@ -104,6 +108,7 @@ def generate(
     max_new_tokens: int = 256,
     chat: bool = False,
     canonical: bool = False,
+    think: Think | None = None,
     **options: Any,
 ) -> Searched | list[Searched]: ...
 
@@ -127,6 +132,7 @@ def generate(
     chat: bool = False,
     heal: bool = False,
     canonical: bool = False,
+    think: Think | None = None,
     **options: Any,
 ) -> Any:
     """Generate text that is in the grammar's language, whole, in at most ``max_new_tokens`` tokens.
@@ -174,9 +180,13 @@ def generate(
     ``must_include`` are texts that must occur (a tuple of texts: one of them), for `dynamic_beam_search`, which is also
     the search where none is given, `grid_beam_search` and `neurologic_search`; ``must_exclude`` texts that must not,
     for `neurologic_search`.
+
+    **With** ``think="draft"`` the model first writes a text without the grammar, and then, with it, the one that is
+    returned, behind that draft (`Generation.thought`).  `guided.hf.front.thinking.DraftFirst` says how many drafts (of
+    the answers to several the one is kept of which the grammar took least), how long, and what comes between.
     """
     given = Arguments(
         model, prompt, grammar, sampler, search, must_include, must_exclude, draft, n, seed, steer, tokenizer,
-        max_new_tokens, chat, heal, canonical, options,
+        max_new_tokens, chat, heal, canonical, think, options,
     )  # fmt: skip
     return given.results()

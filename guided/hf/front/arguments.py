@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from guided.errors import UnsupportedError
 from guided.hf.front.encoding import is_single
 from guided.hf.front.request import OWN_OPTIONS, Request, read_model, read_prompts, stack_of
+from guided.hf.front.thinking import DraftFirst, Think, conditioned, least_taken, thinking_of
 from guided.hf.front.transformers_loop import run_transformers, transformers_options
 
 if TYPE_CHECKING:
@@ -46,13 +47,63 @@ class Arguments:
     chat: bool
     heal: bool
     canonical: bool
+    think: Think | None
     options: Mapping[str, Any]
 
     def results(self) -> Any:
         """What the runner gives: one result for one prompt that was given alone, else a list."""
+        think = thinking_of(self.think)
+        if think is not None:
+            return self._thought(think)
         request = self._request()
         results = self._run(request)
         return results[0] if is_single(self.prompt) and "num_return_sequences" not in request.options else results
+
+    def _thought(self, think: DraftFirst) -> Any:
+        """Drafts without the grammar, then answers with it behind each, and of those to several drafts the best."""
+        self._check_thinking(think)
+        prompts = [self.prompt] if is_single(self.prompt) else list(self.prompt)
+        free = replace(
+            self, prompt=prompts, grammar=None, think=None, sampler=None, search=None, must_include=(), must_exclude=(),
+            canonical=False, n=None if think.drafts == 1 else think.drafts, max_new_tokens=think.max_new_tokens,
+        )  # fmt: skip
+        drafts: list[str] = [draft.text for draft in free.results()]
+        each = think.drafts
+        asked = [conditioned(prompts[i // each], draft, think, self.chat) for i, draft in enumerate(drafts)]
+        several = isinstance(self.grammar, Sequence) and not isinstance(self.grammar, str) and len(self.grammar) > 1
+        grammar = [self.grammar[i // each] for i in range(len(asked))] if several else self.grammar
+        bound = replace(self, prompt=asked, grammar=grammar, think=None)
+        request = bound._request()
+        results = bound._run(request)
+        if not self._looks_at_whole_texts:
+            per = len(results) // len(drafts)
+            results = [replace(result, thought=drafts[i // per]) for i, result in enumerate(results)]
+        if each > 1:
+            starts = range(0, len(results), each)
+            results = [
+                results[start + least_taken(replace(request, prompts=request.prompts[start : start + each]),
+                                            results[start : start + each])]
+                for start in starts
+            ]  # fmt: skip
+        return results[0] if is_single(self.prompt) and self.n is None else results
+
+    def _check_thinking(self, think: DraftFirst) -> None:
+        """Raise `UnsupportedError` for what does not go with a draft in words."""
+        for name, wanted in (
+            ("heal", self.heal), ("streamer", "streamer" in self.options),
+            ("num_return_sequences", "num_return_sequences" in self.options),
+            ("a denoiser", self._denoiser is not None),
+        ):  # fmt: skip
+            if wanted:
+                raise UnsupportedError(f"think= does not go with {name}", where="guided.generate", remedy="Leave one.")
+        if self.grammar is None:
+            raise UnsupportedError("think= plans for a grammar, and there is none", remedy="Pass one, or leave it out.")
+        if think.drafts > 1 and (self._looks_at_whole_texts or self.n is not None):
+            raise UnsupportedError(
+                "of several drafts one answer is kept: there is no n, no sampler and no search",
+                where="think",
+                remedy="Leave them out, or ask for one draft.",
+            )
 
     @cached_property
     def _searches(self) -> bool:

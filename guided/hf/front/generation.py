@@ -26,6 +26,8 @@ class Generation(Text):
     """What the whole call cost in which this text was made, and what drafts gave; None without a draft."""
     denoised: Denoised | None = None
     """How a denoiser filled the canvas, step by step; None where the model is none."""
+    thought: str | None = None
+    """The draft without the grammar that this text is conditioned on; None without ``think=``."""
 
 
 def generation_of(
