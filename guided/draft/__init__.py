@@ -29,11 +29,13 @@ from guided.draft.heads.decoder_block import BlockSizes
 from guided.draft.heads.draft_heads import Base, DraftHeads, HeadSettings
 from guided.draft.heads.eagle import Eagle
 from guided.draft.heads.feature_heads import Eagle3Head, EagleHead, FeatureHead, fused_blocks, most_frequent
+from guided.draft.heads.fit_features import FeatureExamples, feature_examples, fit_features
 from guided.draft.heads.fit_heads import HeadExamples, calibrate_heads, fit_heads, head_examples
 from guided.draft.heads.from_heads import Heads
 from guided.draft.heads.hydra import HydraHeads
 from guided.draft.heads.load_heads import load_heads, new_heads
 from guided.draft.heads.load_published import load_published
+from guided.draft.heads.losses import DraftLoss, draft_losses
 from guided.draft.heads.medusa import MedusaHeads
 from guided.draft.loop.reward_guided import RewardGuided, reward_guided
 from guided.draft.loop.speculate import Speculated, speculate
@@ -79,6 +81,7 @@ __all__ = [
     "Context",
     "Datastore",
     "DraftHeads",
+    "DraftLoss",
     "Drafter",
     "Drafting",
     "Drawn",
@@ -87,6 +90,7 @@ __all__ = [
     "Eagle3Head",
     "EagleHead",
     "EarlyExit",
+    "FeatureExamples",
     "FeatureHead",
     "Fixed",
     "ForcedBytes",
@@ -138,9 +142,12 @@ __all__ = [
     "auto",
     "calibrate_heads",
     "chain",
+    "draft_losses",
     "early_exits",
     "fastest_tree",
+    "feature_examples",
     "fit_acceptance_head",
+    "fit_features",
     "fit_heads",
     "fit_judge",
     "fused_blocks",

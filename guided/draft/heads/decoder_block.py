@@ -56,7 +56,7 @@ class BlockSizes:
             int(config.get("head_dim") or hidden // heads),
             float(config.get("rms_norm_eps", 1e-6)),
             float(config.get("rope_theta") or scaling.get("rope_theta") or 10000.0),
-            float(scaling.get("factor", 1.0)) if kind == "linear" else 1.0,
+            float(scaling.get("factor", 1.0)) if kind == "linear" else float(config.get("rope_factor", 1.0)),
             bool(config.get("qkv_bias", config.get("attention_bias", False))),
         )
 

@@ -7,7 +7,11 @@ Tensors have the names of SafeAILab/EAGLE's checkpoints.  Drafting with them is 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -93,6 +97,26 @@ class FeatureHead(nn.Module):
             states = block(states, positions, mask, cache, beside if number == 0 else None)
         return states
 
+    def settings(self) -> dict[str, Any]:
+        """What its ``config.json`` says."""
+        raise NotImplementedError
+
+    def save(self, folder: Path | str) -> None:
+        """Write weights in float16 and settings in the layout that `load_published` reads."""
+        from safetensors.torch import save_file
+
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        weights = {name: value.detach().half().contiguous().cpu() for name, value in self.state_dict().items()}
+        if self.ids is not None:
+            ids = self.ids.cpu()
+            weights["d2t"] = ids - torch.arange(ids.numel())
+            weights["t2d"] = torch.zeros(self.width, dtype=torch.bool).index_fill(0, ids, True)
+        save_file(weights, str(folder / "model.safetensors"), {"format": "pt"})
+        scored = self.width if self.ids is None else int(self.ids.numel())
+        config = {"vocab_size": self.width, "draft_vocab_size": scored, **self.settings()}
+        (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
+
     def logits(self, outputs: torch.Tensor) -> torch.Tensor:
         """The scores ``[..., width]`` of what follows; -inf for ids that the head does not know."""
         found = self.trimmed(outputs)
@@ -118,6 +142,11 @@ class EagleHead(FeatureHead):
         rows = base.unembeddings.detach()
         self.register_buffer("unembeddings", rows if ids is None else rows[ids.to(rows.device)], persistent=False)
         self.unembeddings: torch.Tensor
+        self.sizes = sizes
+
+    def settings(self) -> dict[str, Any]:
+        """A Llama's keys."""
+        return {**asdict(self.sizes), "num_hidden_layers": len(self.layers)}
 
     @property
     def parts(self) -> list[DecoderBlock]:  # type: ignore[override]
@@ -156,12 +185,17 @@ class Eagle3Head(FeatureHead):
                 f"the embedding matrix has {self.embeddings.shape[1]} columns, and the head reads {d}",
                 remedy="Give the head's own embeddings, or those of the model it was made for.",
             )
+        self.sizes = sizes
         self.blocks = blocks
         self.inputs_width = inputs_width
         self.fc = nn.Linear(inputs_width, d, bias=False)
         self.midlayer = DecoderBlock(sizes, beside=True)
         self.norm = RMSNorm(d, sizes.rms_norm_eps)
         self.lm_head = nn.Linear(d, self.width if ids is None else int(ids.numel()), bias=False)
+
+    def settings(self) -> dict[str, Any]:
+        """A Llama's keys, and the blocks that are read: a key of ours, since the published code knows only its own."""
+        return {**asdict(self.sizes), "num_hidden_layers": 1, "target_blocks": list(self.blocks)}
 
     @property
     def parts(self) -> list[DecoderBlock]:  # type: ignore[override]

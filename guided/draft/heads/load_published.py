@@ -128,26 +128,33 @@ def _recurrent(config: Mapping[str, Any], tensors: Tensors, base: Base, _: int |
 
 def _eagle(config: Mapping[str, Any], tensors: Tensors, base: Base, _: int | None) -> Read:
     base, named = _own_embeddings(tensors, base)
-    sizes = BlockSizes.of(config)
-    head = EagleHead(sizes, base, n_blocks=int(config.get("num_hidden_layers", 1)), bias="fc.bias" in named)
+    ids = _known_ids(config, named)
+    sizes, n_blocks = BlockSizes.of(config), int(config.get("num_hidden_layers", 1))
+    head = EagleHead(sizes, base, n_blocks=n_blocks, bias="fc.bias" in named, ids=ids)
     return head, named
 
 
 def _eagle3(config: Mapping[str, Any], tensors: Tensors, base: Base, layers: int | None) -> Read:
-    if layers is None:
+    chosen = config.get("target_blocks")
+    if layers is None and chosen is None:
         raise GuidedError(
             "a head of EAGLE-3 reads blocks of its model by their number", remedy="Say how many there are: layers=."
         )
     base, named = _own_embeddings(tensors, base)
+    ids = _known_ids(config, named)
+    blocks = fused_blocks(layers or 0) if chosen is None else tuple(map(int, chosen))
+    return Eagle3Head(BlockSizes.of(config), base, int(named["fc.weight"].shape[1]), blocks=blocks, ids=ids), named
+
+
+def _known_ids(config: Mapping[str, Any], named: Tensors) -> torch.Tensor | None:
+    """The ids that a head scores, by the tables that are taken out of its tensors; None: all."""
     offsets, known = named.pop("d2t", None), named.pop("t2d", None)
-    ids = None
-    if offsets is not None and int(config.get("draft_vocab_size", 0)) != int(config["vocab_size"]):
-        ids = torch.arange(offsets.numel()) + offsets.long()
-        if known is not None and known.nonzero()[:, 0].tolist() != ids.tolist():
-            raise GuidedError("t2d and d2t of the checkpoint name other ids", remedy="Give the files as published.")
-    sizes = BlockSizes.of(config)
-    head = Eagle3Head(sizes, base, int(named["fc.weight"].shape[1]), blocks=fused_blocks(layers), ids=ids)
-    return head, named
+    if offsets is None or int(config.get("draft_vocab_size", 0)) == int(config["vocab_size"]):
+        return None
+    ids = torch.arange(offsets.numel()) + offsets.long()
+    if known is not None and known.nonzero()[:, 0].tolist() != ids.tolist():
+        raise GuidedError("t2d and d2t of the checkpoint name other ids", remedy="Give the files as published.")
+    return ids
 
 
 def _own_embeddings(tensors: Tensors, base: Base) -> tuple[Base, Tensors]:

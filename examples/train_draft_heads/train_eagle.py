@@ -1,0 +1,63 @@
+"""Trains EAGLE-1's and EAGLE-3's heads on guided-nano, which stays as it is; minutes on one core, seeded.
+
+    python examples/train_draft_heads/train_eagle.py --out runs/eagle [--kinds eagle eagle3] [--texts 1200] [--epochs 2]
+
+Both learn from the same texts as Medusa's and Hydra's heads (`train_heads.py`): prompts and answers of the kind that
+guided-nano was trained on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import torch
+from train_heads import SEED, prompts_and_answers, reporter
+
+from guided.draft import BlockSizes, DraftLoss, Eagle3Head, EagleHead, feature_examples, fit_features
+from guided.hf import load
+from guided.hf.draft_heads import base_of
+from guided.hf.language_model import TransformersModel
+
+BLOCKS = (2, 3, 5)
+"""Low, middle and high of guided-nano's six blocks: EAGLE-3's own rule, made for longer models, names 2, 3 and 3."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--kinds", nargs="+", choices=["eagle", "eagle3"], default=["eagle", "eagle3"])
+    parser.add_argument("--texts", type=int, default=1200)
+    parser.add_argument("--epochs", type=float, default=2.0)
+    parser.add_argument("--steps", type=int, default=4)
+    parser.add_argument("--loss", choices=[loss.value for loss in DraftLoss], default=DraftLoss.FORWARD_KL.value)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    loaded = load("nano", device="cpu")
+    model = TransformersModel(loaded)
+    base = base_of(model)
+    sizes = BlockSizes.of(loaded.model.config.to_dict())
+    began = time.process_time()
+    prompts, answers = prompts_and_answers(loaded.tokenizer, SEED, arguments.texts)
+    for kind in arguments.kinds:
+        torch.manual_seed(SEED)
+        blocks = BLOCKS if kind == "eagle3" else ()
+        found = feature_examples(model, prompts, answers, blocks, dtype=torch.float16)
+        print(f"{len(found)} texts, {time.process_time() - began:.0f} s", flush=True)
+        if kind == "eagle":
+            head = EagleHead(sizes, base)
+        else:
+            head = Eagle3Head(sizes, base, len(blocks) * sizes.hidden_size, blocks=blocks)
+            with torch.no_grad():
+                head.lm_head.weight.copy_(base.unembeddings)
+        fit_features(
+            head, found, base.unembeddings, loss=DraftLoss(arguments.loss), steps=arguments.steps,
+            regression=1.0 if kind == "eagle" else 0.0, epochs=arguments.epochs, seed=SEED, done=reporter(kind),
+        )  # fmt: skip
+        head.save(arguments.out / kind)
+        print(kind, f"{time.process_time() - began:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()
