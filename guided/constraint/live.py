@@ -123,7 +123,7 @@ class LiveConstraint:
         self._values: list[Any] = [None, None]
         self._numbers: dict[Hashable, int] = {}
         self._steps: dict[int, int] = {}
-        self._lengths: dict[int, int] = {}
+        self._ends: dict[int, tuple[int, ...]] = {}
         self._eos = frozenset(vocabulary.eos_ids)
         self._eos_row = self._tree.row(vocabulary.eos_ids)
         self._masks: dict[int, NDArray[np.uint32]] = {}
@@ -268,11 +268,25 @@ class LiveConstraint:
 
     def shortest_completion(self, state: int) -> int:
         """Tokens to the nearest end by the shortest text, the end-of-text token not counted; always achievable."""
-        found = self._lengths.get(state)
+        return len(self._end(state))
+
+    def _end(self, state: int) -> tuple[int, ...]:
+        """The tokens of the shortest text; those of the states on the way are what is left of it.
+
+        A search may find a longer one where it is on the way of another's, and a language may forget what it has found:
+        what was promised stays true.
+        """
+        found = self._ends.get(state)
         if found is None:
             from guided.constraint.engine.prices import spell
 
-            found = self._lengths[state] = len(spell(self.vocabulary, self.shortest_text(state)))
+            with self._lock:
+                found = self._ends[state] = tuple(spell(self.vocabulary, self.shortest_text(state)))
+                at = state
+                for place, token in enumerate(found):
+                    at = self.advance(at, token)
+                    if at not in self._ends or len(self._ends[at]) >= len(found) - place:
+                        self._ends[at] = found[place + 1 :]
         return found
 
     def fill_budget_mask(self, state: int, row: NDArray[np.uint32], budget: int) -> None:

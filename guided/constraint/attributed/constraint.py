@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from guided.collection import hold, release
 from guided.constraint.attributed.rows import Rows
-from guided.constraint.engine.prices import spell
 from guided.constraint.limits import Limits
 from guided.constraint.live import LiveConstraint
 from guided.errors import LimitError
@@ -25,6 +24,7 @@ class AttributedConstraint(LiveConstraint):
 
     def __init__(self, language: AttributedLanguage, vocabulary: Vocabulary, limits: Limits | None = None) -> None:
         super().__init__(language, vocabulary, limits)
+        self._language = language
         self._rows = Rows(language, vocabulary)
 
     def _walk(self, at: Any) -> NDArray[np.uint32]:
@@ -54,9 +54,19 @@ class AttributedConstraint(LiveConstraint):
             if held:
                 release()
 
+    def completion_bound(self, state: int) -> int:
+        """Tokens that are enough to end the text, no fewer than `shortest_completion`'s, found without a search.
+
+        As `fill_budget_mask` prices tokens: by bytes.
+        """
+        if state <= FINISHED:
+            return 0
+        with self._lock:
+            return self._language.price(self._values[state])
+
     def _next_of_end(self, state: int, budget: int) -> int:
         """The first token of a short end."""
-        tokens = spell(self.vocabulary, self.shortest_text(state))
+        tokens = self._end(state)
         if len(tokens) + 1 > budget:
             raise LimitError(
                 f"{budget} tokens are left, but the shortest completion takes {len(tokens)} and the end-of-text token",

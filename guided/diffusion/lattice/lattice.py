@@ -14,6 +14,7 @@ most the mass of the state times the mass of all distributions behind it.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -35,6 +36,12 @@ Floats = NDArray[np.float64]
 
 _WIDER = 4
 """Times as many states and tokens are kept where no text was found among fewer."""
+
+_SLACK = 5
+"""Tokens to spare below which tokens on the way to an end are followed."""
+
+_HURRYING = 3
+"""States of a layer with fewer to spare from which they are, the likeliest."""
 
 _NEAR = 16
 """Tokens on the way to an end that are followed besides the likeliest ones."""
@@ -138,6 +145,8 @@ class Lattice:
     def _find(self) -> None:
         """Make the layers, wider where nothing was found."""
         n_states, n_tokens = self.limits.states, self.limits.tokens
+        if self._successors.searches:
+            n_states = min(n_states, self.limits.searched_states)
         while True:
             stuck = self._forward(n_states, n_tokens)
             if stuck is None:
@@ -211,21 +220,25 @@ class Lattice:
     def _layer(self, place: int, states: NDArray[np.int64], mass: Floats, most: Floats, n_tokens: int) -> Layer:
         """The edges of a position, and a note of the mass that is left out where tokens are read one by one."""
         successors = self._successors
+        self._hurried: set[int] = set()
         if place in self._known or successors.is_fast:
             return successors.layer(states, self._known.get(place, -1))
         row = self._row(place)
         witness = self._witness[place - 1 : place] if place else []
         edges = []
+        hurrying = self._hurrying(states, mass, place)
         for at, state in enumerate(states.tolist()):
             allowed = np.zeros(0, np.int64) if state == self.constraint.end else successors.allowed(state)
+            near = successors.near(state) if at in hurrying and allowed.size else allowed[:0]
+            near = near[np.argsort(-row[near], kind="stable")[:_NEAR]]
+            self._hurried.update(self.constraint.advance(state, token) for token in near.tolist())
             if allowed.size <= n_tokens:
                 edges.append(successors.edges(state))
                 continue
             weights = row[allowed].astype(np.float64)
             chosen = np.zeros(allowed.size, bool)
             chosen[np.argpartition(-weights, n_tokens)[:n_tokens]] = True
-            near = np.searchsorted(allowed, successors.near(state))
-            chosen[near[np.argsort(-weights[near], kind="stable")[:_NEAR]]] = True
+            chosen[np.searchsorted(allowed, near)] = True
             if state in witness or (not place and self._witness):
                 step = self.constraint.advance
                 chosen |= np.array([step(state, token) == self._witness[place] for token in allowed.tolist()], bool)
@@ -235,6 +248,19 @@ class Lattice:
             edges.append(Edges(np.array([successors.single(token) for token in tokens], np.int64), behind))
         return successors.made(states, *successors.joined(edges))
 
+    def _hurrying(self, states: NDArray[np.int64], mass: Floats, place: int) -> set[int]:
+        """From which states, by their places, tokens on the way to an end are followed.
+
+        The likeliest that fits goes on to one that does, so no layer is without; and a few others with no time to lose.
+        """
+        if self.room is None:
+            return set()
+        left, fits, listed = len(self) - place + self.room, self._successors.fits, states.tolist()
+        order = np.argsort(-mass, kind="stable").tolist()
+        found = {next((at for at in order if fits(listed[at], left)), order[0])}
+        late = (at for at in order if not fits(listed[at], left - _SLACK, search=False))
+        return found.union(itertools.islice(late, _HURRYING))
+
     def _kept(self, place: int, layer: Layer, mass: Floats, most: Floats, n_states: int) -> NDArray[np.bool_]:
         """Which states behind a position are kept; notes the mass of those that are not."""
         alive = mass > -np.inf
@@ -243,15 +269,25 @@ class Lattice:
             return alive
         behind = len(self) - 1 - place
         after = layer.after.tolist()
-        fits = np.ones(mass.size, bool)
-        if self.room is not None:
-            left = behind + self.room
-            shortest = [self._successors.shortest(state) if alive[at] else None for at, state in enumerate(after)]
-            fits = np.array([each is not None and each <= left for each in shortest], bool)
-        first = np.isin(layer.after, self._witness[place : place + 1])
-        order = np.lexsort((-mass, ~fits, ~first, ~alive))
+        # The end of the text costs nothing to keep, and what is likelier so far may have a long way to it.
+        first = np.isin(layer.after, [*self._witness[place : place + 1], self.constraint.end])
+        order = np.lexsort((-mass, ~first, ~alive))[:n_alive]
         kept = np.zeros(mass.size, bool)
-        kept[order[:n_states]] = True
+        if self.room is not None:
+            left, fits = behind + self.room, self._successors.fits
+            missing = searches = n_states
+            for at in order.tolist():
+                # What the quick answer leaves open is searched for so many states as are wanted, no more, and for those
+                # of which one is known to fit.
+                fitting = bool(first[at]) or fits(after[at], left, search=False)
+                if not fitting and (searches or after[at] in self._hurried):
+                    searches -= searches > 0
+                    fitting = fits(after[at], left)
+                kept[at] = fitting
+                missing -= fitting
+                if not missing:
+                    break
+        kept[order[~kept[order]][: n_states - int(kept.sum())]] = True
         cut = alive & ~kept
         self._lose(place, log_sum(mass[cut]), float(most[cut].max()))
         return kept

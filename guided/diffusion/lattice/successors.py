@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -160,6 +160,7 @@ class Successors:
     def _forget(self) -> None:
         self._edges: dict[int, Edges | None] = {}
         self._fits: dict[int, int | None] = {}
+        self._quick: dict[int, int] = {}
         self._groups: list[NDArray[np.int64]] = []
         self._numbers: dict[bytes, int] = {}
         self._singles: dict[int, int] = {}
@@ -243,6 +244,17 @@ class Successors:
         self.constraint.fill_mask(state, row)
         return tokenset.ids(row)
 
+    @property
+    def searches(self) -> bool:
+        """Are shortest ends of the constraint found by a search?"""
+        return self._bound is not None
+
+    @property
+    def _bound(self) -> Callable[[int], int] | None:
+        """A constraint's quick bound on what `shortest` searches for, where it has one."""
+        found: Callable[[int], int] | None = getattr(self.constraint, "completion_bound", None)
+        return found
+
     def near(self, state: int) -> NDArray[np.int64]:
         """Tokens that begin a shortest way to an end."""
         fits = self.shortest(state)
@@ -254,12 +266,24 @@ class Successors:
         """So many tokens lead to an end; None where the constraint cannot tell within its limits."""
         if state == self._ends_at:
             return 0
-        if state not in self._fits:
+        # A search is remembered by its constraint, which may find a shorter one on the way of another state's.
+        if state not in self._fits or self.searches:
             try:
                 self._fits[state] = self.constraint.shortest_completion(state)
             except LimitError:
                 self._fits[state] = None
         return self._fits[state]
+
+    def fits(self, state: int, left: int, *, search: bool = True) -> bool:
+        """Do ``left`` tokens surely lead to an end?  Without ``search`` it may be no where they do."""
+        if state != self._ends_at and self._bound is not None:
+            bound = self._quick.get(state)
+            if bound is None:
+                bound = self._quick[state] = self._bound(state)
+            if bound <= left or not (search or state in self._fits):
+                return bound <= left
+        shortest = self.shortest(state)
+        return shortest is not None and shortest <= left
 
     def layer(self, states: NDArray[np.int64], known: int = -1) -> Layer:
         """All edges from some states, or with ``known`` those of this token alone; remembered."""

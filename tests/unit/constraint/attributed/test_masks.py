@@ -145,3 +145,26 @@ def test_masks_of_random_queries_over_random_vocabularies(seed: int, dialect: st
             state = constraint.advance(state, byte)
             assert state
     assert several > 50
+
+
+def test_how_soon_a_text_can_end_shrinks_along_its_end_and_is_bounded(vocabulary: guided.Vocabulary) -> None:
+    language = query_language(SCHEMA)
+    # What a language found before is forgotten again and again.
+    language._rests.most = 3
+    constraint = AttributedConstraint(language, vocabulary)
+    random_walk = random.Random(4)
+    for _ in range(40):
+        state = constraint.start
+        for _ in range(random_walk.randrange(12)):
+            row = np.empty(vocabulary.n_words, np.uint32)
+            constraint.fill_mask(state, row)
+            after = constraint.advance(state, random_walk.choice(tokenset.ids(row).tolist()))
+            state = state if after == constraint.end else after
+        assert constraint.shortest_completion(state) <= constraint.completion_bound(state)
+        while (left := constraint.shortest_completion(state)) > 0:
+            constraint.fill_budget_mask(state, row, left + 1)
+            nearer = [constraint.shortest_completion(constraint.advance(state, each)) for each in tokenset.ids(row)]
+            assert min(nearer) <= left - 1
+            state = constraint.advance(state, tokenset.ids(row)[int(np.argmin(nearer))])
+        assert constraint.is_accepting(state)
+    assert constraint.completion_bound(constraint.end) == 0

@@ -13,6 +13,7 @@ import guided
 from guided.diffusion.lattice import Lattice, LatticeLimits
 from guided.errors import GuidedError, LimitError, UnsatisfiableError
 from guided.grammar.ir import Grammar
+from guided.grammar.sql import Column, DatabaseSchema, Table
 from guided.testing.enumeration import enumerate_choices
 from tests.amounts import Refusals, some
 from tests.tolerances import SUMS
@@ -248,3 +249,28 @@ def test_refusals() -> None:
     # The one state that is kept after each position is that of ",": the known end asks for "c" at once.
     with pytest.raises(LimitError, match=r"among 1 states a position.*most_states"):
         Lattice(nested, np.zeros((6, WIDTH)), {2: 2, 3: EOS}, limits=LatticeLimits(states=1, most_states=1))
+
+
+def test_a_beam_over_a_grammar_that_searches_for_its_ends_is_never_stuck():
+    schema = DatabaseSchema((Table("a", (Column("b"), Column("c"))),))
+    vocabulary = guided.Vocabulary.from_tokens(
+        [*(bytes([byte]) for byte in range(256)), b"SELECT", b" FROM", b" a", b" WHERE", b" NOT", b" (", None],
+        eos_ids=[262],
+    )
+    constraint = guided.compile(guided.sql(schema), vocabulary)
+    rng = np.random.default_rng(5)
+    least = constraint.shortest_completion(constraint.start)
+    for _ in range(some(12, 4)):
+        length = least + 1 + int(rng.integers(0, 8))
+        logp = np.log(rng.dirichlet(np.full(263, 0.05), length) + 1e-30)
+        # With one state a position there is one way on, and it must be one that ends.
+        for states in (1, 3):
+            lattice = Lattice(
+                constraint, logp, limits=LatticeLimits(searched_states=states, most_states=4096, tokens=4)
+            )
+            text, _ = lattice.best()
+            state = constraint.start
+            for token in text.tolist():
+                state = constraint.advance(state, token)
+            assert constraint.is_accepting(state)
+            assert max(step.layer.after.size for step in lattice._steps) <= max(states, 2), "no wider than it was asked"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from guided.diffusion.baselines import Intersection, JointCommits, Lookahead
 from guided.errors import GuidedError, LimitError, UnsupportedError
 from guided.hf import load
 from guided.hf.denoisers import denoiser_for
-from guided.nano import extraction_prompt
+from guided.nano import Column, Table, extraction_prompt, sql_prompt
 
 SCHEMA = {
     "type": "object",
@@ -48,6 +50,24 @@ def test_every_text_is_whole_however_few_steps(nano, how):
         assert made.denoised.passes <= len(made.denoised.frames) <= 48
         if how.policy == LowConfidence(1):
             assert made.denoised.passes == 1
+
+
+def test_sql_over_a_database_is_valid_in_one_step_however_short_the_canvas(nano, tmp_path):
+    path = tmp_path / "shop.db"
+    with closing(sqlite3.connect(path)) as shop:
+        shop.execute("CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT, city TEXT)")
+        shop.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, product TEXT, price REAL)")
+        grammar = guided.sql(f"sqlite:///{path}")
+        tables = [
+            Table(name, tuple(Column(row[1], row[2]) for row in shop.execute(f"PRAGMA table_info({name})")))
+            for name in ("customers", "orders")
+        ]
+        prompt = sql_prompt(tables, "Show the product and price of orders whose price is greater than 50.")
+        for n_tokens, steps in ((4, 1), (12, 1)):
+            how = Denoising(LowConfidence(steps))
+            made = guided.generate(nano, prompt, grammar, max_new_tokens=n_tokens, denoising=how)
+            assert made.finished
+            shop.execute(f"EXPLAIN {made.text}")
 
 
 def test_published_decoders_as_laws(nano):
