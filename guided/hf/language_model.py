@@ -12,9 +12,10 @@ from typing import Any
 
 from transformers import PreTrainedModel
 
-from guided.errors import GuidedError
+from guided.errors import GuidedError, UnsupportedError
 from guided.hf.cache.recomputed import RecomputedSequences
 from guided.hf.cache.sequences import CachedSequences
+from guided.hf.denoisers.choice import is_denoiser
 from guided.hf.front.encoding import beginning_of_text
 from guided.hf.loading import LoadedModel, decoder_start_ids, end_ids
 from guided.hf.network import Caching, Network
@@ -34,7 +35,8 @@ class TransformersModel:
 
     The model's attention must be ``sdpa`` or ``eager`` for rows of different lengths to share a pass and for trees.
     How the batch is cached is found out on first use by a few short passes; ``caching`` skips them.  Passes of one
-    model take turns, so several threads may use it, each with its own sequences.
+    model take turns, so several threads may use it, each with its own sequences.  Raises `UnsupportedError` for a
+    denoiser.
     """
 
     def __init__(
@@ -49,6 +51,11 @@ class TransformersModel:
         if isinstance(model, LoadedModel):
             tokenizer = model.tokenizer if tokenizer is None else tokenizer
             model = model.model
+        if is_denoiser(model):
+            raise UnsupportedError(
+                f"{type(model).__name__} is a denoiser here, which fills canvases and scores no next token",
+                remedy="Call guided.generate without sampler, search, draft and steering, or load a causal model.",
+            )
         self.model = model
         self.tokenizer = tokenizer
         self._network = Network(model, decoder_start_ids(model, decoder_start), caching or find_caching)

@@ -18,6 +18,7 @@ from guided.errors import GuidedError, LimitError, UnsupportedError
 from guided.hf import load
 from guided.hf.denoisers import denoiser_for
 from guided.nano import Column, Table, extraction_prompt, sql_prompt
+from guided.server.scheduling import Scheduler
 
 SCHEMA = {
     "type": "object",
@@ -140,3 +141,10 @@ def test_the_prompt_does_not_see_the_batch(nano):
 def test_what_does_not_go_with_a_denoiser_is_refused(nano, options, kind, words):
     with pytest.raises(kind, match=words):
         guided.generate(nano, PROMPT, SCHEMA, **{"max_new_tokens": 48, **options})
+
+
+def test_no_next_token_is_asked_of_a_denoiser(nano):
+    with pytest.raises(UnsupportedError, match="scores no next token"):
+        guided.hf.TransformersModel(nano)
+    with pytest.raises(UnsupportedError, match="scores no next token"):
+        Scheduler(nano)
