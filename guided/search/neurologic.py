@@ -125,12 +125,15 @@ States = tuple[tuple[int, ...], ...]
 """For each clause, the automaton state of each literal's phrase."""
 
 
-def status_of(clause: Clause, states: Sequence[int]) -> Status:
-    """Where a clause stands when its literals' phrases stand there."""
-    pairs = list(zip(clause.literals, states, strict=True))
-    if any(literal.positive and state == MET for literal, state in pairs):
+def status_of(clause: Clause, states: Sequence[int], *, ended: bool = False) -> Status:
+    """Where a clause stands when its literals' phrases stand there, and the text goes on or has ``ended``."""
+    pairs = [
+        (literal, literal.phrase.automaton.at_end(state) if ended else state == MET)
+        for literal, state in zip(clause.literals, states, strict=True)
+    ]
+    if any(literal.positive and met for literal, met in pairs):
         return Status.SATISFIED
-    if any(not literal.positive and state != MET for literal, state in pairs):
+    if any(not literal.positive and not met for literal, met in pairs):
         return Status.SATISFIED_SO_FAR
     return Status.OPEN if any(literal.positive for literal, _ in pairs) else Status.FAILED
 
@@ -169,7 +172,7 @@ class _Grouped:
                 groups.setdefault(tuple(one is Status.SATISFIED for one in status), []).append((node, rank))
                 if Status.OPEN not in status:
                     whole.append((node, rank))
-            if not {Status.OPEN, Status.FAILED} & set(self.status(choices.node)):
+            if not {Status.OPEN, Status.FAILED} & set(self.status(choices.node, ended=True)):
                 ended = choices.ended(choices.node.extra)
                 if ended is not None:
                     whole.append((ended, rank))
@@ -186,8 +189,8 @@ class _Grouped:
             for clause, of_clause in zip(self.clauses, states, strict=True)
         )
 
-    def status(self, node: Node) -> list[Status]:
-        return [status_of(clause, states) for clause, states in zip(self.clauses, node.extra, strict=True)]
+    def status(self, node: Node, *, ended: bool = False) -> list[Status]:
+        return [status_of(clause, states, ended=ended) for clause, states in zip(self.clauses, node.extra, strict=True)]
 
     def missing(self, node: Node) -> list[tuple[PhraseConstraint, int]]:
         """The phrases that would satisfy an open clause, each with its automaton state."""

@@ -129,6 +129,10 @@ class PhraseAutomaton:
         """The fewest tokens after which a phrase has occurred."""
         return 0 if node == MET else self._remaining[node]
 
+    def at_end(self, node: int) -> bool:
+        """Has a phrase occurred if the text ends here?"""
+        return node == MET
+
     def progress(self, node: int) -> float:
         """How much of the phrase that is nearest to its end has occurred, 0 to 1."""
         if node == MET:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from guided.errors import GuidedError
+from guided.errors import GuidedError, UnsupportedError
 from guided.search.phrases import MET, PhraseAutomaton, PhraseConstraint
 from guided.vocab.vocabulary import Vocabulary
 
@@ -22,27 +22,39 @@ CONTEXTS = ("", " ", "\n", '"')
 
 @dataclass(frozen=True)
 class TextPhrase(PhraseConstraint):
-    """Met when the bytes of one of ``texts`` occur in a text; ``options`` are the tokens that a search places."""
+    """Met when the bytes of one of ``texts`` occur in a text; ``options`` are the tokens that a search places.
+
+    With ``whole_words`` they count where their first and last words are no parts of longer words: a letter, digit or
+    underscore, or a byte above ASCII, neither comes before a text that begins with one nor after one that ends so.
+    """
 
     texts: tuple[bytes, ...]
     vocabulary: Vocabulary
+    whole_words: bool = False
 
     @classmethod
-    def written(cls, vocabulary: Vocabulary, encode: Callable[[str], Sequence[int]], *texts: str) -> TextPhrase:
+    def written(
+        cls, vocabulary: Vocabulary, encode: Callable[[str], Sequence[int]], *texts: str, whole_words: bool = False
+    ) -> TextPhrase:
         """The constraint that one of these texts occurs; ``encode`` tokenizes without special tokens.
 
         Raises `GuidedError` for an empty text, or one that comes out of the tokenizer changed.
         """
         options = [option for text in texts for option in spellings(text, vocabulary, encode)]
-        return cls(tuple(dict.fromkeys(options)), tuple(text.encode() for text in texts), vocabulary)
+        return cls(tuple(dict.fromkeys(options)), tuple(text.encode() for text in texts), vocabulary, whole_words)
 
     @cached_property
     def automaton(self) -> TextAutomaton:
         """The automaton, built once."""
-        return TextAutomaton(self.options, self.texts, self.vocabulary)
+        return TextAutomaton(self.options, self.texts, self.vocabulary, self.whole_words)
 
     def placed_together(self) -> PhraseConstraint:
-        """The shortest spellings, which are of one length."""
+        """The shortest spellings, which are of one length; `UnsupportedError` for whole words."""
+        if self.whole_words:
+            raise UnsupportedError(
+                "grid beam search counts phrase tokens, and what comes after them decides whether they are words",
+                remedy="Use dynamic_beam_search or neurologic_search.",
+            )
         least = min(map(len, self.options))
         return PhraseConstraint(tuple(option for option in self.options if len(option) == least))
 
@@ -53,9 +65,11 @@ class TextAutomaton(PhraseAutomaton):
     States stand for pairs of their states, numbered as they come up; the tries of the tokens are the base class's.
     """
 
-    def __init__(self, options: Sequence[Sequence[int]], texts: Sequence[bytes], vocabulary: Vocabulary) -> None:
+    def __init__(
+        self, options: Sequence[Sequence[int]], texts: Sequence[bytes], vocabulary: Vocabulary, whole_words: bool
+    ) -> None:
         super().__init__(options)
-        self._bytes = PhraseAutomaton(texts)
+        self._bytes = WordAutomaton(texts) if whole_words else PhraseAutomaton(texts)
         self._vocabulary = vocabulary
         self._pairs = [(0, 0)]
         self._states = {(0, 0): 0}
@@ -76,24 +90,77 @@ class TextAutomaton(PhraseAutomaton):
             read = self._bytes.advance(read, byte)
             if read == MET:
                 return MET
-        # The last token of a spelling ends the phrase, so the bytes have met it and there is a place here.
-        pair = (read, self._next(placed, token))
+        after = self._next(placed, token)
+        # The last token of a spelling ends the phrase, so the bytes have met it, or it is not, or not yet, a word.
+        pair = (read, 0 if self._ends[after] else after)
         if pair not in self._states:
             self._states[pair] = len(self._pairs)
             self._pairs.append(pair)
         return self._states[pair]
 
     def remaining(self, node: int) -> int:
-        """The fewest tokens after which a spelling has been placed."""
-        return 0 if node == MET else super().remaining(self._pairs[node][1])
+        """The fewest tokens after which a spelling has been placed; 0 where the text may end with it."""
+        return 0 if self.at_end(node) else super().remaining(self._pairs[node][1])
+
+    def at_end(self, node: int) -> bool:
+        """Has a phrase occurred if the text ends here?"""
+        return node == MET or self._bytes.at_end(self._pairs[node][0])
 
     def progress(self, node: int) -> float:
         """How much of the spelling that is nearest to its end has been placed, 0 to 1."""
-        return 1.0 if node == MET else super().progress(self._pairs[node][1])
+        return 1.0 if self.at_end(node) else super().progress(self._pairs[node][1])
 
     def next_tokens(self, node: int) -> list[int]:
         """The tokens that go on with a spelling begun, or begin one; ascending."""
         return [] if node == MET else super().next_tokens(self._pairs[node][1])
+
+
+class WordAutomaton:
+    """Texts that count as whole words, byte by byte; a state is what was read of each, and whether in a word."""
+
+    def __init__(self, texts: Sequence[bytes]) -> None:
+        self._texts = list(texts)
+        start: _Read = (False, frozenset())
+        self._reads = [start]
+        self._states = {start: 0}
+
+    def advance(self, node: int, byte: int) -> int:
+        """The state after a byte."""
+        if node == MET:
+            return MET
+        inside, begun = self._reads[node]
+        word = _is_word(byte)
+        after: set[tuple[int, int]] = set()
+        for number, text in enumerate(self._texts):
+            places = [place for one, place in begun if one == number]
+            if not (inside and _is_word(text[0])):
+                places.append(0)
+            for place in places:
+                if place == len(text):
+                    # It waited for the end of its last word.
+                    if not word:
+                        return MET
+                elif text[place] == byte:
+                    if place + 1 == len(text) and not word:
+                        return MET
+                    after.add((number, place + 1))
+        read: _Read = (word, frozenset(after))
+        if read not in self._states:
+            self._states[read] = len(self._reads)
+            self._reads.append(read)
+        return self._states[read]
+
+    def at_end(self, node: int) -> bool:
+        """Has a text occurred if all ends here?"""
+        return node == MET or any(place == len(self._texts[number]) for number, place in self._reads[node][1])
+
+
+_Read = tuple[bool, frozenset[tuple[int, int]]]
+"""Whether the last byte belongs to a word; the texts begun, each with how much of it was read."""
+
+
+def _is_word(byte: int) -> bool:
+    return byte >= 0x80 or chr(byte).isalnum() or byte == ord("_")
 
 
 def spellings(text: str, vocabulary: Vocabulary, encode: Callable[[str], Sequence[int]]) -> tuple[tuple[int, ...], ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 import pytest
@@ -22,7 +23,7 @@ from guided.search import (
     neurologic_search,
 )
 from guided.search.phrases import MET
-from guided.search.text_phrases import spellings
+from guided.search.text_phrases import WordAutomaton, spellings
 from guided.vocab import Vocabulary
 from tests.amounts import mostly_slow
 
@@ -141,3 +142,63 @@ def test_tokens_without_bytes_do_not_break_a_phrase():
     automaton = TextPhrase.written(VOCABULARY, encode, "ab").automaton
     state = automaton.advance(automaton.advance(0, TOKENS.index(b"a")), END)
     assert automaton.advance(state, TOKENS.index(b"b")) == MET
+
+
+WORDS = st.text("abc. ", min_size=1, max_size=4)
+
+
+def as_words(text):
+    """Python's own reading of whole words."""
+    before = r"(?<![a-c])" if text[0] in "abc" else ""
+    return before + re.escape(text) + (r"(?![a-c])" if text[-1] in "abc" else "")
+
+
+def written(*texts):
+    """A phrase of whole words, in tokens that are the letters; the full stop has no token."""
+    return TextPhrase.written(VOCABULARY, encode, *texts, whole_words=True)
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=3), st.lists(st.integers(0, END - 1), max_size=10))
+def test_whole_words_are_those_of_a_pattern(texts, tokens):
+    automaton = written(*texts).automaton
+    state = 0
+    for n, token in enumerate(tokens, 1):
+        state = automaton.advance(state, token)
+        data = data_of(tokens[:n]).decode()
+        assert automaton.at_end(state) == any(re.search(as_words(text), data) for text in texts)
+        # For good: whatever comes, a letter or a space.
+        for_good = all(re.search("|".join(map(as_words, texts)), data + more) for more in ("a", "b", "c", " "))
+        assert (state == MET) == for_good
+        assert (automaton.remaining(state) == 0) == automaton.at_end(state)
+        assert 0 <= automaton.progress(state) <= 1
+
+
+@given(st.lists(WORDS, min_size=1, max_size=3), st.text("abc._ \u00e9", max_size=12))
+def test_bytes_of_words(texts, data):
+    automaton = WordAutomaton([text.encode() for text in texts])
+    state = 0
+    for byte in data.encode():
+        state = automaton.advance(state, byte)
+    patterns = [
+        (r"(?<!\w)" if text[0] in "abc" else "") + re.escape(text) + (r"(?!\w)" if text[-1] in "abc" else "")
+        for text in texts
+    ]
+    assert automaton.at_end(state) == any(re.search(pattern, data) for pattern in patterns)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_searches_place_whole_words(seed):
+    """The best text with "ab" as a word, and without it, by enumeration."""
+    model = TableModel.random(seed, width=len(TOKENS))
+    constraint = guided.compile(guided.regex("[abc ]{0,5}"), VOCABULARY)
+    phrase = written("ab")
+    texts = [t.text for t in beam_search(model, (0,), constraint, width=3000, n_best=3000, max_tokens=5)]
+    having = [text for text in texts if re.search(as_words("ab"), text)]
+    lacking = [text for text in texts if text not in set(having)]
+    options = {"width": 3000, "max_tokens": 5}
+    assert dynamic_beam_search(model, (0,), constraint, [phrase], **options)[0].text == having[0]
+    assert neurologic_search(model, (0,), constraint, [Clause.of(Literal(phrase))], **options)[0].text == having[0]
+    without = [Clause.of(Literal(phrase, positive=False))]
+    assert neurologic_search(model, (0,), constraint, without, **options)[0].text == lacking[0]
+    with pytest.raises(UnsupportedError, match="whether they are words"):
+        grid_beam_search(model, (0,), constraint, [phrase], **options)
