@@ -1,6 +1,7 @@
 """Search: answers found by comparing whole continuations rather than by choosing token after token."""
 
 from guided.search.a_star import Setting, a_star_search, tuned
+from guided.search.batched import beam_search_each
 from guided.search.beam import Stopping, beam_search
 from guided.search.best_first import best_first_beam_search
 from guided.search.diverse import DiverseFound, diverse_beam_search
@@ -56,6 +57,7 @@ __all__ = [
     "TreeFound",
     "a_star_search",
     "beam_search",
+    "beam_search_each",
     "best_first_beam_search",
     "best_spans",
     "block_search",

@@ -17,7 +17,7 @@ from guided.lm.model import LanguageModel
 from guided.search.frontier import Choices, Frontier, Node
 from guided.search.result import Finished, Found, cost_of
 
-__all__ = ["Best", "Rule", "Stopping", "beam_search", "candidate_order", "check_sizes", "run_beam"]
+__all__ = ["Best", "Rule", "Stopping", "beam_search", "candidate_order", "check_sizes", "is_done", "run_beam"]
 
 
 class Stopping(Enum):
@@ -107,11 +107,12 @@ def run_beam(
         live, ended = rule.choose(frontier.expand(live))
         for node in ended:
             finished.add(node)
-        if live and finished.full and _done(live, finished, frontier.max_tokens, length_penalty, stopping):
+        if live and finished.full and is_done(live, finished, frontier.max_tokens, length_penalty, stopping):
             return
 
 
-def _done(live: Sequence[Node], finished: Finished, longest: int, length_penalty: float, stopping: Stopping) -> bool:
+def is_done(live: Sequence[Node], finished: Finished, longest: int, length_penalty: float, stopping: Stopping) -> bool:
+    """May a beam stop that has as many texts as it wants, and these live hypotheses, best first?"""
     if stopping is Stopping.FIRST:
         return True
     score, length = max(node.score for node in live), live[0].length

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from guided import tokenset
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError
-from guided.lm.model import LanguageModel
+from guided.lm.model import LanguageModel, Sequences
 
-__all__ = ["Choices", "Frontier", "Node"]
+__all__ = ["Choices", "Frontier", "Frontiers", "Node"]
 
 
 class Node:
@@ -125,8 +125,16 @@ class Frontier:
     """
 
     def __init__(
-        self, model: LanguageModel, prompt: Sequence[int], constraint: Constrains, max_tokens: int, extra: Any = None
+        self,
+        model: LanguageModel,
+        prompt: Sequence[int],
+        constraint: Constrains,
+        max_tokens: int,
+        extra: Any = None,
+        *,
+        sequences: Sequences | None = None,
     ) -> None:
+        """``sequences`` is the model started on the prompt, where others share it (`Frontiers`)."""
         if max_tokens < 1:
             raise GuidedError(f"max_tokens is {max_tokens}", remedy="Allow at least 1 token: the end of the text.")
         self.constraint = constraint
@@ -141,7 +149,7 @@ class Frontier:
             )
         self._model = model
         self._passes, self._positions = model.calls.passes, model.calls.positions
-        self._sequences = model.start([list(prompt)])
+        self._sequences = model.start([list(prompt)]) if sequences is None else sequences
         self.prompt_passes = model.calls.passes - self._passes
         self.prompt_rows = model.calls.positions - self._positions
         self.root = Node(None, -1, 0.0, state=constraint.start, extra=extra)
@@ -219,6 +227,46 @@ class Frontier:
         return Choices(
             node, logprobs, tokens, min(end, 0.0), int(self.eos[int(ends.argmax())]), self.constraint.advance
         )
+
+
+class Frontiers:
+    """The frontiers of several prompts, whose nodes are expanded in one pass for all.
+
+    Raises as `Frontier`, and `GuidedError` for another number of constraints than prompts, or no prompt.
+    """
+
+    def __init__(
+        self, model: LanguageModel, prompts: Sequence[Sequence[int]], constraints: Sequence[Constrains], max_tokens: int
+    ) -> None:
+        if not prompts or len(prompts) != len(constraints):
+            raise GuidedError(
+                f"{len(constraints)} constraints for {len(prompts)} prompts", remedy="Give one for each prompt."
+            )
+        self._sequences = model.start([list(prompt) for prompt in prompts])
+        self.each = [
+            Frontier(model, prompt, constraint, max_tokens, sequences=self._sequences)
+            for prompt, constraint in zip(prompts, constraints, strict=True)
+        ]
+        self._rows = {frontier.root: row for row, frontier in enumerate(self.each)}
+
+    def expand(self, nodes: Sequence[Sequence[Node]]) -> list[list[Choices]]:
+        """What follows each node of each prompt: one pass.  Each is a root, or a child of a node that has a row."""
+        flat = [node for of_one in nodes for node in of_one]
+        new = [node not in self._rows for node in flat]
+        self._sequences.select(
+            [self._rows[_parent(node) if grown else node] for node, grown in zip(flat, new, strict=True)]
+        )
+        if any(new):
+            self._sequences.extend([[node.token] if grown else [] for node, grown in zip(flat, new, strict=True)])
+        self._rows = {node: row for row, node in enumerate(flat)}
+        logits = self._sequences.last.logits
+        found: list[list[Choices]] = []
+        start = 0
+        for frontier, of_one in zip(self.each, nodes, strict=True):
+            values = frontier._logprobs(logits[start : start + len(of_one)]) if of_one else ()
+            found.append([frontier._choices(node, row) for node, row in zip(of_one, values, strict=True)])
+            start += len(of_one)
+        return found
 
 
 def _parent(node: Node) -> Node:

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from guided.constraint.protocol import Constrains
 from guided.errors import LimitError
 from guided.lm.model import LanguageModel
-from guided.search.beam import candidate_order, check_sizes, run_beam
+from guided.search.beam import Rule, candidate_order, check_sizes, run_beam
 from guided.search.frontier import Choices, Frontier, Node
 from guided.search.phrases import MET, PhraseConstraint, check_phrases
 from guided.search.result import Finished, Found, cost_of
 
-__all__ = ["bank_slots", "dynamic_beam_search", "grid_beam_search"]
+__all__ = ["allocated", "bank_slots", "dynamic_beam_search", "grid_beam_search"]
 
 
 def grid_beam_search(
@@ -137,11 +137,17 @@ def dynamic_beam_search(
     """
     check_sizes(width, n_best)
     frontier = Frontier(model, prompt, constraint, max_tokens)
+    rule = allocated(frontier, phrases, width, max_tokens)
+    finished = Finished(n_best, length_penalty)
+    run_beam(frontier, rule, finished, length_penalty)
+    return Found(finished.hypotheses(frontier.vocabulary, n_best), cost_of(frontier))
+
+
+def allocated(frontier: Frontier, phrases: Sequence[PhraseConstraint], width: int, max_tokens: int) -> Rule:
+    """The rule of `dynamic_beam_search`, and the frontier's root made ready for it; raises for phrases as that does."""
     check_phrases(phrases, frontier.vocabulary, max_tokens)
     frontier.root.extra = (0,) * len(phrases)
-    finished = Finished(n_best, length_penalty)
-    run_beam(frontier, _Allocated(phrases, width, max_tokens), finished, length_penalty)
-    return Found(finished.hypotheses(frontier.vocabulary, n_best), cost_of(frontier))
+    return _Allocated(phrases, width, max_tokens)
 
 
 class _Allocated:

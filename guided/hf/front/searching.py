@@ -16,7 +16,7 @@ import numpy as np
 
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, UnsupportedError
-from guided.hf.front.request import Request, checked_options, name_of, truncated
+from guided.hf.front.request import Prompt, Request, checked_options, name_of, truncated
 from guided.search import (
     Clause,
     DiverseFound,
@@ -25,6 +25,8 @@ from guided.search import (
     Literal,
     PhraseConstraint,
     TextPhrase,
+    beam_search,
+    beam_search_each,
     dynamic_beam_search,
     neurologic_search,
 )
@@ -68,7 +70,7 @@ def run_searches(
     if request.seed is not None:
         # Prompts of one call must not all draw the same numbers.
         options["seed"] = np.random.default_rng(request.seed)
-    results: list[Searched] = []
+    calls: list[tuple[Prompt, Constrains, dict[str, Any]]] = []
     for prompt in request.prompts:
         if not isinstance(prompt.goal, Constrains):
             raise UnsupportedError(
@@ -78,8 +80,13 @@ def run_searches(
         included = _phrases(must_include, prompt.goal.vocabulary, request.tokenizer)
         excluded = _phrases(must_exclude, prompt.goal.vocabulary, request.tokenizer)
         wanted = options | _placed(search, included, excluded, options)
-        results.append(search(model, prompt.ids, prompt.goal, **checked_options(search, wanted)))
-    return results
+        calls.append((prompt, prompt.goal, checked_options(search, wanted)))
+    if search is beam_search and len(calls) > 1:
+        together = beam_search_each(
+            model, [prompt.ids for prompt, _, _ in calls], [goal for _, goal, _ in calls], **calls[0][2]
+        )
+        return list(together)
+    return [search(model, prompt.ids, goal, **wanted) for prompt, goal, wanted in calls]
 
 
 def _listed(given: str | Sequence[Phrase]) -> list[Phrase]:

@@ -167,3 +167,17 @@ def test_what_makes_no_sense_is_refused(loaded, constraint, asked):
         asked(search=beam_search, n=9)
     with pytest.raises(GuidedError, match="a phrase in words needs a tokenizer"):
         generate(TransformersModel(loaded.model), [1, 2], constraint, search=dynamic_beam_search, must_include=["a"])
+
+
+def test_prompts_of_one_call_are_searched_together(loaded, constraint):
+    """The same texts as one after another, in fewer passes."""
+    model = TransformersModel(loaded)
+    prompts = ["the cat", "yes no maybe", "[1"]
+    options = {"search": beam_search, "width": 3, "max_new_tokens": BUDGET}
+    before = model.calls.passes
+    together = generate(model, prompts, constraint, **options)
+    passes = model.calls.passes - before
+    alone = [generate(model, prompt, constraint, **options) for prompt in prompts]
+    for found, one in zip(together, alone, strict=True):
+        same(found, one)
+    assert passes < 0.6 * (model.calls.passes - before - passes)
