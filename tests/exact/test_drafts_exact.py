@@ -15,6 +15,7 @@ from guided.draft import (
     Chain,
     Context,
     Fixed,
+    Independent,
     Judge,
     Model,
     OtherVocabulary,
@@ -44,12 +45,12 @@ from tests.twin.tiny_drafts import (
 )
 
 
-def law(make, constraint, *, model=TARGET, max_tokens=3, budget=3, **settings):
+def law(make, constraint, *, model=TARGET, max_tokens=3, budget=3, prompt=PROMPT, **settings):
     found = Counter()
 
     def run(chance):
         (text,), statistics = speculate(
-            chance, model, [PROMPT], [constraint], make(), max_tokens=max_tokens, policy=Fixed(budget), **settings
+            chance, model, [prompt], [constraint], make(), max_tokens=max_tokens, policy=Fixed(budget), **settings
         )
         assert statistics.tokens == len(text.tokens)
         return text.tokens
@@ -79,6 +80,19 @@ def test_law_is_kept(name, constraint, plain):
 @pytest.mark.parametrize("constraint", [None, CONSTRAINT], ids=["free", "constrained"])
 def test_law_is_kept_by_block(name, constraint, plain):
     assert distance(plain[constraint], law(DRAFTS[name], constraint, by_block=True)) < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("shape", "by_block"),
+    [(Chain(2), False), (Chain(2), True), (Independent(2, 2), False)],
+    ids=["chain", "block", "k"],
+)
+def test_the_law_of_texts_of_several_rounds(shape, by_block):
+    """What one round leaves in the caches is what the next one goes on from; two tokens, so that this can be summed."""
+    target, small = (TableModel.random(seed, width=2, eos_ids=[]) for seed in (3, 4))
+    asked = {"model": target, "max_tokens": 6, "prompt": [0, 1]}
+    found = law(lambda: Model(small, shape), None, budget=2, by_block=by_block, **asked)
+    assert distance(law(lambda: None, None, **asked), found) < 1e-9
 
 
 @pytest.mark.parametrize("name", list(DRAFTS)[:10])

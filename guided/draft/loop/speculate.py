@@ -339,8 +339,8 @@ class _Run:
                 break
         groups = [plan.proposal.groups[parent][0] for parent in (-1, *line[:-1])]
         kept = verify_block(self.chance, groups, laws)
-        row.pending = []
         for n, node in enumerate(line[: kept.n]):
+            row.pending = []
             row.logw += 0.0 if masks[n] is None else laws[n].log_mass
             self._emit(row, tokens[n])
             self._count(tokens=1, accepted=1)
@@ -348,6 +348,7 @@ class _Run:
             if row.ended:
                 break
         else:
+            row.pending = []
             rest = kept.rest
             last = laws[kept.n] if rest is not None else law(kept.n)
             row.logw += 0.0 if masks[kept.n] is None else last.log_mass
