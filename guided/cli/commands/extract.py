@@ -77,7 +77,7 @@ def extract(
     """
     from guided.cli.methods.sampling import check_sampling
 
-    check_sampling(sampling, running)
+    check_sampling(sampling, running, may_fill=True)
     _check_batch(lines, sampling)
     check_ray(place, is_batch=lines.batch)
     if schema == STDIN and file == STDIN:

@@ -163,7 +163,9 @@ Draft: TypeAlias = Annotated[
 Replay: TypeAlias = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE.html", help="Write the run of --sampler as a page for a browser.", rich_help_panel=_SAMPLING
+        metavar="FILE.html",
+        help="Write the run of --sampler, or how a denoiser fills its canvas, as a page for a browser.",
+        rich_help_panel=_SAMPLING,
     ),
 ]
 AsJson: TypeAlias = Annotated[

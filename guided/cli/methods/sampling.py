@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from guided.cli.methods.options import Decoding, ModelOptions, SamplerName, SamplingOptions
+from guided.cli.methods.options import Decoding, ModelOptions, SamplerName, SamplingOptions, searches
 from guided.cli.methods.searching import check_search
 from guided.cli.progress import kernel_compilation
 from guided.errors import GuidedError, LimitError
@@ -59,8 +59,11 @@ class Answer:
         }
 
 
-def check_sampling(sampling: SamplingOptions, running: ModelOptions) -> None:
-    """Raise `GuidedError` for options that do not fit together or are misspelt, before anything is loaded."""
+def check_sampling(sampling: SamplingOptions, running: ModelOptions, *, may_fill: bool = False) -> None:
+    """Raise `GuidedError` for options that do not fit together or are misspelt, before anything is loaded.
+
+    ``may_fill``: where no texts are compared, a replay may be of a denoiser's canvas; `check_replayed` says later.
+    """
     from guided.cli.methods.drafting import check_drafting
     from guided.cli.methods.steering import parse_steering
 
@@ -68,7 +71,7 @@ def check_sampling(sampling: SamplingOptions, running: ModelOptions) -> None:
     for specification in sampling.steer or ():
         parse_steering(specification)
     check_search(sampling, running)
-    if sampling.replay is not None and sampling.sampler is None:
+    if sampling.replay is not None and sampling.sampler is None and (searches(sampling) or not may_fill):
         raise GuidedError(
             "a replay shows the run of a sampler", where="--replay", remedy="Add --sampler, such as --sampler smc."
         )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from guided.cli.methods.options import Decoding, SamplingOptions, searches
+from guided.cli.methods.replaying import check_replayed, write_canvas
 from guided.cli.methods.sampling import sample_text
 from guided.cli.methods.searching import search_text
 from guided.cli.models import generate_batch
@@ -64,6 +65,8 @@ def write_texts(
             for prompt in prompts
         ]
         return [Written(each.text, each.tokens, each.record()) for each in drawn]
+    if sampling.replay is not None:
+        check_replayed(ready.loaded)
     made = generate_batch(
         ready.loaded,
         prompts,
@@ -75,6 +78,8 @@ def write_texts(
         steer=ready.stack if sampling.steer else None,
         quiet=quiet,
     )
+    if sampling.replay is not None:
+        write_canvas(made[0], constraint, sampling.replay)
     return [
         Written(
             each.text,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -201,7 +202,13 @@ def test_numbers_are_printed_as_they_were_written(guided_cli, tmp_path, letter, 
     assert "Infinity" not in text
 
 
-def test_a_denoiser_extracts_as_any_model_does(guided_cli, person, letter):
-    result = guided_cli("extract", "-s", person, letter, "-m", "nano-diffusion", "--max-new-tokens", "64")
+def test_a_denoiser_extracts_as_any_model_does_and_its_canvas_is_replayed(guided_cli, person, letter, tmp_path):
+    page = tmp_path / "canvas.html"
+    denoiser = ("-m", "nano-diffusion", "--max-new-tokens", "64")
+    result = guided_cli("extract", "-s", person, letter, *denoiser, "--replay", page)
     assert result.exit_code == 0, result.stderr
     jsonschema.validate(json.loads(result.stdout), PERSON)
+    data = json.loads(re.search(r"const data = (.*?), canvas = ", page.read_text("utf-8"), re.DOTALL)[1])
+    assert "".join(data["final"][: data["n_text"]]) == result.stdout.strip()
+    committed = sorted(step["start"] + place for step in data["steps"] for place in step["committed"])
+    assert len(committed) == len(set(committed)) >= data["n_text"]
