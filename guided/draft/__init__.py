@@ -48,6 +48,7 @@ from guided.draft.models.acceptance_head import (
 )
 from guided.draft.models.confidence import Confidence
 from guided.draft.models.early_exit import EarlyExit, early_exits
+from guided.draft.models.fit_model import Online, distil
 from guided.draft.models.intersection import IntersectedModel, intersected
 from guided.draft.models.model import Model
 from guided.draft.models.other_vocabulary import OtherVocabulary
@@ -114,6 +115,7 @@ __all__ = [
     "Model",
     "NGrams",
     "Observed",
+    "Online",
     "OptTree",
     "OtherVocabulary",
     "Overlapped",
@@ -142,6 +144,7 @@ __all__ = [
     "auto",
     "calibrate_heads",
     "chain",
+    "distil",
     "draft_losses",
     "early_exits",
     "fastest_tree",

@@ -118,8 +118,8 @@ class MtpHead(FeatureHead):
             use_cache=True,
             position_embeddings=self._rotary[0](states, positions[None]),
         )
-        states = found[0] if isinstance(found, tuple) else found
-        return states
+        after: torch.Tensor = found[0] if isinstance(found, tuple) else found
+        return after
 
     def trimmed(self, outputs: torch.Tensor) -> torch.Tensor:
         """By the module's normalisation and output matrix."""

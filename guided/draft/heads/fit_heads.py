@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from guided.draft.heads.draft_heads import DraftHeads
+from guided.draft.heads.losses import DraftLoss, draft_losses
 from guided.errors import GuidedError
 from guided.lm.model import LanguageModel, Needs
 
@@ -77,6 +78,7 @@ def fit_heads(
     heads: DraftHeads,
     examples: HeadExamples,
     *,
+    loss: DraftLoss = DraftLoss.TOKENS,
     epochs: float = 2.0,
     batch: int = 256,
     rate: float = 2e-3,
@@ -85,8 +87,10 @@ def fit_heads(
 ) -> float:
     """Train the heads; the last averaged loss.
 
-    AdamW, the rate rising over the first twentieth of the steps and falling linearly to 0.  ``done`` is told each step
-    and its loss, and stops the training by returning True.
+    Losses other than that of the tokens compare with the base's law at the place that a head scores, which its output
+    matrix gives of the state there: examples must be whole texts, as `head_examples` makes them.  AdamW, the rate
+    rising over the first twentieth of the steps and falling linearly to 0.  ``done`` is told each step and its loss,
+    and stops the training by returning True.
     """
     heads.train()
     generator = torch.Generator().manual_seed(seed)
@@ -96,12 +100,12 @@ def fit_heads(
     for step, rows in enumerate(_batches(len(examples), batch, steps, generator)):
         for group in optimizer.param_groups:
             group["lr"] = rate * min((step + 1) / (0.05 * steps + 1), 1.0 - step / steps)
-        loss = _loss(heads, examples.hidden[rows].float(), examples.tokens[rows])
+        found = _loss(heads, examples, rows, loss)
         optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
+        found.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(heads.parameters(), 1.0)
         optimizer.step()
-        averaged = loss.item() if step == 0 else 0.98 * averaged + 0.02 * loss.item()
+        averaged = found.item() if step == 0 else 0.98 * averaged + 0.02 * found.item()
         if done is not None and done(step, averaged):
             break
     heads.eval()
@@ -117,16 +121,21 @@ def _batches(n: int, batch: int, steps: int, generator: torch.Generator) -> Iter
         left = left[batch:]
 
 
-def _loss(heads: DraftHeads, hidden: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-    """The mean cross entropy of each head, later ones weighing less."""
+def _loss(heads: DraftHeads, examples: HeadExamples, rows: torch.Tensor, loss: DraftLoss) -> torch.Tensor:
+    """The mean loss of each head, later ones weighing less."""
     device = heads.unembeddings.device
-    hidden, tokens = hidden.to(device), tokens.to(device)
+    hidden, tokens = examples.hidden[rows].float().to(device), examples.tokens[rows].to(device)
     total = hidden.new_zeros(())
     for head in range(1, heads.settings.heads + 1):
         there = tokens[:, head] != NONE
         if there.any():
             logits = heads(hidden[there], tokens[there, :head])
-            total = total + DISCOUNT ** (head - 1) * torch.nn.functional.cross_entropy(logits, tokens[there, head])
+            target = None
+            if loss is not DraftLoss.TOKENS:
+                # Places of a text follow each other: the state that many places on says the token that the head scores.
+                later = examples.hidden[rows[there.cpu()] + head].to(device, heads.unembeddings.dtype)
+                target = (later @ heads.unembeddings.T).float()
+            total = total + DISCOUNT ** (head - 1) * draft_losses(loss, logits, target, tokens[there, head]).mean()
     return total
 
 
