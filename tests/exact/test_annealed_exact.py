@@ -111,6 +111,7 @@ def test_nothing_that_the_critic_likes():
     assert found.log_ml == -math.inf and not found.posterior()
     plain = annealed(0, *tiny.arguments, n=200, max_tokens=3)
     other = smc(0, *tiny.arguments, n=200, max_tokens=3)
+    # Four standard errors of either estimate, by seeds.
     assert plain.log_ml == pytest.approx(other.log_ml, abs=4 * (plain.log_ml_error + other.log_ml_error))
 
 

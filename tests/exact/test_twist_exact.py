@@ -46,6 +46,7 @@ def test_a_fitted_twist_looks_ahead():
     for critic in (LATE, twist):
         runs = [smc(seed, MODEL, PROMPT, OF_EIGHT, critic=critic, **options) for seed in range(60)]
         ratios = np.array([math.exp(run.log_ml - whole) for run in runs])
+        # Four standard errors of the mean of the runs, by seeds.
         assert ratios.mean() == pytest.approx(1, abs=4 * ratios.std() / math.sqrt(len(ratios)))
         spreads.append(ratios.std())
     assert spreads[1] < 0.7 * spreads[0], spreads

@@ -92,6 +92,7 @@ def test_the_game_comes_to_rest():
     answer_d = np.exp(found.generator / 2 + discriminator)
     # Means of all rounds are behind by some rounds in 20,000.
     np.testing.assert_allclose(found.generator, answer_g / answer_g.sum(1, keepdims=True), atol=1e-3)
+    # As above.
     np.testing.assert_allclose(found.discriminator, answer_d / answer_d.sum(0, keepdims=True), atol=1e-3)
 
 
