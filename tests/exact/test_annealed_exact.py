@@ -13,6 +13,7 @@ from guided.infer import Cut, TextScorer, annealed, multinomial, smc, systematic
 from guided.infer.sequences.exploration import Exploration
 from guided.infer.sequences.mcmc import moved, visited
 from guided.testing.enumeration import enumerate_choices
+from tests.amounts import mostly_slow
 from tests.tolerances import SUMS
 from tests.twin.tiny_problems import VOCABULARY, problem, soft_problem
 
@@ -35,7 +36,7 @@ def target(tiny):
         (2, (0, 0.5, 1), 0, 1.0, multinomial),
     ],
 )
-@pytest.mark.parametrize("make", [problem, soft_problem])
+@pytest.mark.parametrize("make", mostly_slow([soft_problem, problem], 1))
 def test_weights_are_proper(make, n, powers, moves, threshold, resample):
     tiny = make("a?b|a", seed=2, max_tokens=3)
     wanted = target(tiny)
@@ -96,7 +97,7 @@ def test_moves_part_what_resampling_has_copied():
     def spread(moves):
         runs = [
             annealed(seed, *tiny.arguments, n=24, max_tokens=8, critic=steep, moves=moves, powers=(0, 0.2, 0.5, 1))
-            for seed in range(12)
+            for seed in range(6)
         ]
         assert any(run.resampled for run in runs)
         return np.mean([len({particle.tokens for particle in run}) for run in runs])

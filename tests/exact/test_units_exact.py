@@ -12,6 +12,7 @@ import guided
 from guided.errors import UnsupportedError
 from guided.infer import Direct, TextScorer, json_members, lines, multinomial, smc, words
 from guided.lm import TableModel
+from tests.amounts import mostly_slow
 from tests.exact.test_sequence_samplers_exact import hold, truth
 
 VOCABULARY = guided.Vocabulary.from_tokens([b"a", b" ", None], eos_ids=[2])
@@ -30,15 +31,16 @@ def odd(before, added):
 
 
 @pytest.mark.parametrize("unit", [words, odd, lines], ids=lambda unit: unit.__name__)
+@pytest.mark.parametrize("length", mostly_slow([3, 4], 1))
 @pytest.mark.parametrize("critic", [None, SCORER], ids=["alone", "critic"])
-def test_weights_are_proper(unit, critic):
+def test_weights_are_proper(unit, critic, length):
     goal = TextScorer(VOCABULARY, lambda texts: [0.9 * text.count("a") for text in texts])
     resampled = hold(
         lambda chance: smc(
-            chance, MODEL, PROMPT, goal, critic=critic, n=2, max_tokens=4, sampler=Direct(), unit=unit,
+            chance, MODEL, PROMPT, goal, critic=critic, n=2, max_tokens=length, sampler=Direct(), unit=unit,
             ess_threshold=1.0, resample=multinomial,
         ),
-        truth(MODEL, goal, critic, 4),
+        truth(MODEL, goal, critic, length),
     )  # fmt: skip
     # No line ever ends: particles are then compared when all are finished, which is never resampled.
     assert bool(resampled) == (unit is not lines)

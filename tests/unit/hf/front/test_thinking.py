@@ -11,6 +11,7 @@ from guided.hf import LoadedModel, TransformersModel, generate
 from guided.hf.front.thinking import DraftFirst
 from guided.infer import distortion, smc
 from guided.search import beam_search
+from tests.amounts import mostly_slow
 
 TEMPLATE = "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}A:"
 SHORT = DraftFirst(max_new_tokens=6)
@@ -34,7 +35,7 @@ def test_it_is_two_calls(loaded, call):
     by_hand = call("the cat" + draft + "\n")
     assert (found.text, found.token_ids, found.finished) == (by_hand.text, by_hand.token_ids, by_hand.finished)
     assert by_hand.thought is None
-    assert call("the cat", think="draft").thought == generate(loaded, "the cat", do_sample=False).text
+    assert call("the cat", think="draft").thought.startswith(draft)
     between = call("the cat", think=DraftFirst(max_new_tokens=6, between=" => "))
     assert between.text == call("the cat" + draft + " => ").text
 
@@ -57,7 +58,7 @@ def test_a_conversation_has_the_draft_said(loaded, call, tokenizer, monkeypatch)
     assert found.text == call(said).text
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", mostly_slow(range(3), 1))
 def test_of_several_drafts_the_one_that_masks_least(seed, loaded, constraints, tokenizer):
     several = DraftFirst(drafts=4, max_new_tokens=5)
     drafts = [d.text for d in generate(loaded, "the cat", do_sample=True, max_new_tokens=5, n=4, seed=seed)]

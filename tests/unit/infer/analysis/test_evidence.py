@@ -54,10 +54,10 @@ def coverage(draw, runs):
     return sum(low <= truth <= high for low, high in intervals) / runs
 
 
-@pytest.mark.parametrize("draw", [by_one_run, by_twelve_runs])
-def test_intervals_hold_the_truth(draw):
-    # Three standard deviations of 60 trials about 0.85 and 0.95: sqrt(0.9 * 0.1 / 60) is 0.039.
-    assert 0.73 <= coverage(draw, 60) <= 1.0
+@pytest.mark.parametrize(("draw", "runs", "least"), [(by_one_run, 60, 0.73), (by_twelve_runs, 24, 0.66)])
+def test_intervals_hold_the_truth(draw, runs, least):
+    # Three standard deviations below 0.85: sqrt(0.9 * 0.1 / 60) is 0.039, of 24 trials 0.061.
+    assert least <= coverage(draw, runs) <= 1.0
 
 
 @pytest.mark.slow

@@ -140,10 +140,8 @@ def test_another_process_is_a_scorer_and_may_hang():
         scorer.complete_at(b"b")
 
 
-def test_a_process_raises_what_its_function_raises():
-    with WorkerTextScorer(VOCABULARY, fails) as scorer, pytest.raises(PotentialError, match="no such text"):
-        scorer.complete_at(b"a")
-
-
-def fails(texts):
-    raise LookupError("no such text")
+def test_a_process_answers_and_raises_what_its_function_raises():
+    with WorkerTextScorer(VOCABULARY, list, scale=2.0) as scorer:
+        assert scorer.complete_each([b"3", b"-1"]) == [6.0, -2.0]
+        with pytest.raises(PotentialError, match="could not convert"):
+            scorer.complete_at(b"a")
