@@ -237,6 +237,8 @@ def sampled(
         "lookahead, 30 nodes": Drafting(Lookahead(5, 4, 5), Fixed(30)),
     }
     for name, way in ways.items():
+        if options.only and not any(word in name for word in options.only):
+            continue
         counts = Statistics()
         began = time.perf_counter()
         for seed in range(3):
