@@ -84,7 +84,7 @@ def test_law_is_kept_by_block(name, constraint, plain):
 
 @pytest.mark.parametrize(
     ("shape", "by_block"),
-    [(Chain(2), False), (Chain(2), True), (Independent(2, 2), False)],
+    [(Chain(2), False), (Chain(2), True), pytest.param(Independent(2, 2), False, marks=pytest.mark.slow)],
     ids=["chain", "block", "k"],
 )
 def test_the_law_of_texts_of_several_rounds(shape, by_block):
