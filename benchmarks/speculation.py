@@ -33,6 +33,7 @@ from guided.draft import (
     Confidence,
     Context,
     Drafting,
+    Eagle,
     EarlyExit,
     Fixed,
     ForcedBytes,
@@ -63,7 +64,7 @@ from guided.draft import (
 )
 from guided.draft.masks import RowMasks
 from guided.hf import load
-from guided.hf.draft_heads import nano_heads, nano_small, nano_stopping_head
+from guided.hf.draft_heads import nano_eagle, nano_heads, nano_small, nano_stopping_head, published_heads
 from guided.hf.draft_measurement import PLAIN, measure_drafts
 from guided.hf.language_model import TransformersModel
 from guided.hf.skipped_layers import SkippedLayers
@@ -166,12 +167,49 @@ def trained(model: TransformersModel) -> dict[str, Drafting]:
         "small model stopped by its head": Drafting(stopped, Fixed(20)),
         "medusa": Drafting(medusa, Fixed(24)),
         "hydra": Drafting(hydra, Fixed(24)),
+        "eagle": Drafting(nano_eagle(model), Fixed(24)),
         "hydra and lookup, 16 nodes": Drafting(BestFirst(hydra, ForcedBytes(), PromptLookup(), NGrams()), Fixed(16)),
         "skipped layers, chain": Drafting(
             Model(layers.without(found.skipped), Chain(8, Confidence()), by_rule=True), Fixed(8)
         ),
         "early exits": Drafting(EarlyExit(early_exits(layers, [2, 3, 4, 5]), 6, by_rule=True), Fixed(8)),
     }
+
+
+def published(model: TransformersModel, folders: Sequence[str]) -> dict[str, Drafting]:
+    """Heads of checkpoints in the published layouts, in trees of two sizes."""
+    found = {}
+    for folder in folders:
+        for nodes in (24, 10):
+            drafter = published_heads(model, folder)
+            if isinstance(drafter, Eagle):
+                drafter = Eagle(drafter.head, depth=8, top=8 if nodes > 10 else 3)
+            found[f"{Path(folder).name}, {nodes} nodes"] = Drafting(drafter, Fixed(nodes))
+    return found
+
+
+def pad(model: torch.nn.Module, millions: float) -> int:
+    """Widen the feed-forward layers of a Llama by units whose outputs weigh 0; how many parameters it then has.
+
+    Every pass computes and reads the padding, and the function is the one that it was: a stand-in for the cost of a
+    model of this size whose texts are guided-nano's.
+    """
+    blocks = model.model.layers
+    missing = millions * 1e6 - sum(parameter.numel() for parameter in model.parameters())
+    d = model.config.hidden_size
+    extra = max(0, round(missing / (3 * d * len(blocks))))
+    generator = torch.Generator().manual_seed(0)
+    for block in blocks:
+        for name in ("gate_proj", "up_proj"):
+            weight = getattr(block.mlp, name).weight
+            more = 0.02 * torch.randn((extra, d), generator=generator, dtype=weight.dtype)
+            getattr(block.mlp, name).weight = torch.nn.Parameter(
+                torch.cat([weight.detach(), more]), requires_grad=False
+            )
+        weight = block.mlp.down_proj.weight
+        wide = torch.cat([weight.detach(), weight.new_zeros((d, extra))], dim=1)
+        block.mlp.down_proj.weight = torch.nn.Parameter(wide, requires_grad=False)
+    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def main() -> None:
@@ -183,6 +221,8 @@ def main() -> None:
     parser.add_argument("--small", help="a folder with a draft model of the same tokenizer")
     parser.add_argument("--trained", action="store_true", help="with the drafts trained for guided-nano")
     parser.add_argument("--only", nargs="*", help="of the drafts, those whose names hold one of these")
+    parser.add_argument("--heads", nargs="*", default=[], help="folders of published checkpoints for the model")
+    parser.add_argument("--padded", type=float, default=0.0, help="millions of parameters to widen the model to")
     parser.add_argument("--sample", type=float, default=0.0, help="draw tokens at this temperature")
     parser.add_argument("--max-tokens", type=int, default=160)
     options = parser.parse_args()
@@ -194,12 +234,15 @@ def main() -> None:
     chosen = cases(options.set, options.texts)
     prompts = [loaded.tokenizer(prompt)["input_ids"] for prompt, _ in chosen]
     grammars = [guided.compile(grammar, loaded.vocabulary) for _, grammar in chosen]
+    if options.padded:
+        print(json.dumps({"parameters": pad(loaded.model, options.padded)}))
     if options.pass_ms:
         _slow_down(loaded.model, options.pass_ms / 1000)
     print(json.dumps({"run": vars(options)}))
     if options.sample:
         return sampled(TransformersModel(loaded), small, prompts, grammars, options)
     ways = drafts(small) | (trained(TransformersModel(loaded)) if options.trained else {})
+    ways |= published(TransformersModel(loaded), options.heads)
     ways = {name: way for name, way in ways.items() if not options.only or any(word in name for word in options.only)}
     lines = measure_drafts(
         loaded, prompts, grammars, ways, max_tokens=options.max_tokens, assistant=None if small is None else small.model

@@ -31,7 +31,6 @@ import guided
 from guided.draft import Drafting, Fixed, PromptLookup, auto
 from guided.hf import load
 from guided.hf.draft_measurement import PLAIN, measure_drafts
-from guided.nano import extraction_prompt
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -105,8 +104,8 @@ def main() -> None:
     torch.set_num_threads(1)
     loaded = load("nano", device="cpu")
     chosen = cases(options.set, options.texts)
-    prompts = [loaded.tokenizer(extraction_prompt(schema, text))["input_ids"] for schema, text in chosen]
-    grammars = [guided.compile(guided.json_schema(schema), loaded.vocabulary) for schema, _ in chosen]
+    prompts = [loaded.tokenizer(prompt)["input_ids"] for prompt, _ in chosen]
+    grammars = [guided.compile(grammar, loaded.vocabulary) for _, grammar in chosen]
     target = Target(options.hidden, options.layers, torch.float32 if options.float32 else torch.bfloat16)
     print(json.dumps({"run": vars(options), "parameters": target.n_parameters, "pass_ms": target.costs()}))
     target.accompany(loaded.model)

@@ -15,7 +15,7 @@ from guided.errors import UnsupportedError, VocabularyError
 from guided.hf.language_model import TransformersModel
 from guided.nano import DRAFTS_PATH
 
-__all__ = ["base_of", "nano_heads", "nano_small", "nano_stopping_head", "published_heads"]
+__all__ = ["base_of", "nano_eagle", "nano_heads", "nano_small", "nano_stopping_head", "published_heads"]
 
 
 def base_of(model: TransformersModel) -> Base:
@@ -33,6 +33,13 @@ def base_of(model: TransformersModel) -> Base:
 def nano_heads(model: TransformersModel, kind: str = "hydra") -> Heads:
     """A drafter by the packaged heads of guided-nano, ``"medusa"`` or ``"hydra"``; for that model only."""
     return Heads(load_heads(DRAFTS_PATH / f"{kind}.safetensors", base_of(model)))
+
+
+def nano_eagle(model: TransformersModel) -> Eagle:
+    """A drafter by the packaged EAGLE head of guided-nano; for that model only."""
+    drafter = published_heads(model, DRAFTS_PATH / "eagle")
+    assert isinstance(drafter, Eagle)
+    return drafter
 
 
 def nano_small(model: TransformersModel) -> TransformersModel:

@@ -24,7 +24,7 @@ MODEL = "model:"
 
 NAMES = ("auto", "lookup", "recycling", "ngrams", "trigrams", "suffixes", "copy")
 
-PACKAGED = ("small", "hydra", "medusa")
+PACKAGED = ("small", "hydra", "medusa", "eagle")
 """Drafts that were trained for the packaged model."""
 
 DRAFTING_SAMPLERS = (SamplerName.SMC, SamplerName.IMPORTANCE)
@@ -112,12 +112,12 @@ def drafting_of(name: str, target: LanguageModel, load: Callable[[str], LoadedMo
 def _packaged(name: str, target: LanguageModel, greedy: bool) -> Drafting:
     from guided.draft import Drafting, Fixed
     from guided.hf import TransformersModel
-    from guided.hf.draft_heads import nano_heads, nano_small
+    from guided.hf.draft_heads import nano_eagle, nano_heads, nano_small
 
     assert isinstance(target, TransformersModel)
     if name == "small":
         return _by_model(nano_small(target), target, greedy)
-    return Drafting(nano_heads(target, name), Fixed(24))
+    return Drafting(nano_eagle(target) if name == "eagle" else nano_heads(target, name), Fixed(24))
 
 
 def _by_model(small: TransformersModel, target: LanguageModel, greedy: bool) -> Drafting:

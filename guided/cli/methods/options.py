@@ -154,9 +154,9 @@ MustExclude: TypeAlias = Annotated[
 Draft: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        metavar="auto|lookup|recycling|ngrams|trigrams|suffixes|copy|small|hydra|medusa|model:NAME_OR_PATH",
+        metavar="auto|lookup|recycling|ngrams|trigrams|suffixes|copy|small|hydra|medusa|eagle|model:NAME_OR_PATH",
         help="Draft several tokens for each pass of the model: the same texts in fewer passes. `auto` adapts."
-        " `small`, `hydra` and `medusa` are nano's own.",
+        " `small`, `hydra`, `medusa` and `eagle` are nano's own.",
         rich_help_panel=_DECODING,
     ),
 ]

@@ -16,7 +16,7 @@ from torch import nn
 
 from guided.errors import GuidedError, VocabularyError
 
-__all__ = ["Base", "DraftHeads", "HeadSettings", "head_rows"]
+__all__ = ["Base", "DraftHeads", "HeadSettings", "check_base", "head_rows"]
 
 FORMAT = "guided-draft-heads-1"
 SAMPLED = 16
@@ -78,15 +78,8 @@ class DraftHeads(nn.Module):
                     f"{(settings.width, settings.hidden)}",
                     remedy="Use heads that were trained on this model.",
                 )
-        sample = head_rows(base)
-        if settings.base and not torch.allclose(
-            torch.tensor(sample), torch.tensor(settings.base), rtol=0.02, atol=1e-3
-        ):
-            raise VocabularyError(
-                "the heads were trained on another model of the same sizes",
-                remedy="Use heads that were trained on this model, or train some: guided.draft.fit_heads.",
-            )
-        self.settings = replace(settings, base=sample)
+        check_base(base, settings.base)
+        self.settings = replace(settings, base=head_rows(base))
         self.register_buffer("embeddings", base.embeddings.detach(), persistent=False)
         self.register_buffer("unembeddings", base.unembeddings.detach(), persistent=False)
 
@@ -140,6 +133,15 @@ def stored_settings(path: Path | str) -> HeadSettings:
     found["accuracies"] = tuple(map(tuple, found["accuracies"]))
     found["base"] = tuple(found["base"])
     return HeadSettings(**found)
+
+
+def check_base(base: Base, sample: Sequence[float]) -> None:
+    """Raise `VocabularyError` for another base than that of a sample; an empty one fits all."""
+    if sample and not torch.allclose(torch.tensor(head_rows(base)), torch.tensor(sample), rtol=0.02, atol=1e-3):
+        raise VocabularyError(
+            "the heads were trained on another model of the same sizes",
+            remedy="Use heads that were trained on this model, or train some: guided.draft.fit_heads.",
+        )
 
 
 def head_rows(base: Base) -> tuple[float, ...]:

@@ -103,7 +103,9 @@ class Eagle:
         depth = min(self.depth, context.depth)
         for n in range(1, depth):
             best = heapq.nlargest(self.top, level, key=lambda node: (nodes[node].value, -node))
-            best = sorted(node for node in best if not self._ends(context, nodes[node]))
+            # What is not among the best so far will not be drafted, and nothing after it: it need not be expanded.
+            bound = _bound(nodes, context.budget)
+            best = sorted(one for one in best if nodes[one].value >= bound and not self._ends(context, nodes[one]))
             if not best:
                 break
             features = torch.cat([outputs[nodes[node].parent] for node in best], dim=1)
@@ -206,6 +208,13 @@ class Eagle:
 def _before(seen: Observed) -> int:
     """How many tokens of a row the model had read before its last pass."""
     return len(seen.context.tokens) - len(seen.emitted) - seen.context.n_unseen
+
+
+def _bound(nodes: Sequence[_Node], budget: int) -> float:
+    """The value of the last node that would be drafted; 0 where there is room for more."""
+    if len(nodes) < budget:
+        return 0.0
+    return heapq.nlargest(budget, (node.value for node in nodes))[-1]
 
 
 def _chosen(nodes: Sequence[_Node], budget: int) -> Proposal:

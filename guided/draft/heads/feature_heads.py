@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from guided.draft.heads.decoder_block import BlockSizes, DecoderBlock, KeyValues, RMSNorm
-from guided.draft.heads.draft_heads import Base
+from guided.draft.heads.draft_heads import Base, head_rows
 from guided.errors import GuidedError, VocabularyError
 
 __all__ = ["Eagle3Head", "EagleHead", "FeatureHead", "fused_blocks", "most_frequent"]
@@ -63,6 +63,8 @@ class FeatureHead(nn.Module):
     def __init__(self, base: Base, ids: torch.Tensor | None = None) -> None:
         super().__init__()
         self.width = int(base.embeddings.shape[0])
+        self.base = head_rows(base)
+        """A sample of the target's output matrix, by which it is known again."""
         self.register_buffer("embeddings", base.embeddings.detach(), persistent=False)
         self.register_buffer("ids", ids, persistent=False)
         self.embeddings: torch.Tensor
@@ -114,7 +116,7 @@ class FeatureHead(nn.Module):
             weights["t2d"] = torch.zeros(self.width, dtype=torch.bool).index_fill(0, ids, True)
         save_file(weights, str(folder / "model.safetensors"), {"format": "pt"})
         scored = self.width if self.ids is None else int(self.ids.numel())
-        config = {"vocab_size": self.width, "draft_vocab_size": scored, **self.settings()}
+        config = {"vocab_size": self.width, "draft_vocab_size": scored, **self.settings(), "base": self.base}
         (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
 
     def logits(self, outputs: torch.Tensor) -> torch.Tensor:

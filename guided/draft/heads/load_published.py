@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from guided.draft.heads.decoder_block import BlockSizes
-from guided.draft.heads.draft_heads import Base, DraftHeads, HeadSettings
+from guided.draft.heads.draft_heads import Base, DraftHeads, HeadSettings, check_base
 from guided.draft.heads.feature_heads import Eagle3Head, EagleHead, FeatureHead, fused_blocks
 from guided.draft.heads.published_heads import PublishedHydra, PublishedMedusa, RecurrentHeads
 from guided.errors import GuidedError, UnsupportedError
@@ -38,7 +38,8 @@ def load_published(folder: Path | str, base: Base, *, layers: int | None = None)
 
     ``base`` is the model that they were trained on, ``layers`` its number of blocks, which EAGLE-3's heads read by.
     Raises `GuidedError` for a folder without such files, with tensors that are missing or of other shapes, or that
-    nobody reads, and `UnsupportedError` for layouts and kinds that are not known.
+    nobody reads, `VocabularyError` for another base, as far as that is known, and `UnsupportedError` for layouts and
+    kinds that are not known.
     """
     folder = Path(folder)
     config_file = folder / "config.json"
@@ -52,6 +53,8 @@ def load_published(folder: Path | str, base: Base, *, layers: int | None = None)
     tensors = _tensors(file)
     for knows, read in LAYOUTS:
         if knows(config, tensors):
+            # A key of ours: files of others do not say what they were trained on.
+            check_base(base, config.get("base", ()))
             heads, named = read(config, tensors, base, layers)
             _fill(heads, named, folder)
             return heads.to(base.unembeddings.device).eval()

@@ -119,7 +119,7 @@ def test_colours_are_of_every_pass(guided_cli, database, model_folder):
 def test_drafts_of_the_packaged_model(guided_cli, person, letter):
     options = ("extract", "-s", person, letter, "--max-new-tokens", 60, "--json")
     plain = json.loads(guided_cli(*options).stdout)
-    for name in ("small", "hydra"):
+    for name in ("small", "hydra", "eagle"):
         found = json.loads(guided_cli(*options, "--draft", name).stdout)
         assert found["value"] == plain["value"]
         assert found["drafts"]["passes"] < 0.7 * found["drafts"]["tokens"]
