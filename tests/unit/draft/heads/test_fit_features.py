@@ -23,7 +23,7 @@ from guided.draft import (
 from guided.draft.heads.fit_features import _loss, unrolled
 from guided.errors import GuidedError
 from guided.lm.table import TableModel
-from tests.tolerances import SINGLE
+from tests.tolerances import SINGLE, SUMS
 from tests.unit.draft.heads.test_draft_heads import BASE, EMBEDDINGS, HIDDEN, MODEL, WIDTH, texts
 
 INVERSE = np.linalg.pinv(EMBEDDINGS.double().numpy())
@@ -55,7 +55,7 @@ def test_losses_are_their_formulas():
     }
     for loss in DraftLoss:
         found = draft_losses(loss, torch.tensor(draft), torch.tensor(target), torch.tensor(tokens))
-        assert found.numpy() == pytest.approx(np.array(expected[loss]), rel=1e-9)
+        assert found.numpy() == pytest.approx(np.array(expected[loss]), rel=SUMS)
 
 
 @pytest.mark.parametrize("loss", DraftLoss)
