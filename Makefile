@@ -17,7 +17,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-EXTRAS := sql,postgresql,mysql,duckdb,arrow,bench,eval,ray,serve,monitor,kg,chem,test,dev
+EXTRAS := hf,numba,sql,postgresql,mysql,duckdb,arrow,bench,eval,ray,serve,monitor,kg,chem,test,dev
 
 # The matrices here are small; more threads than one only get in each other's way, and each process has a core.
 export OMP_NUM_THREADS ?= 1
@@ -68,7 +68,7 @@ $(LOW)/.installed: pyproject.toml
 	$(LOW_PYTHON) -m venv $(LOW)
 	grep -oE '^ +"[a-z-]+(\[[a-z]+\])?>=[0-9.]+"' pyproject.toml | tr -d ' "' | sed -E 's/\[[a-z]+\]//; s/>=/==/' \
 		| sort -u > $(LOW)/lowest.txt
-	$(LOW)/bin/python -m pip install --constraint $(LOW)/lowest.txt --editable '.[sql,test]'
+	$(LOW)/bin/python -m pip install --constraint $(LOW)/lowest.txt --editable '.[hf,numba,sql,test]'
 	@touch $@
 
 # vLLM pins its own torch, and its tests of media, which are not used, bring builds that do not fit it.
@@ -80,7 +80,7 @@ $(SERVING)/.installed: pyproject.toml tests/serving/requirements.txt
 	$(PYTHON) -m venv $(SERVING)
 	$(SERVING)/bin/python -m pip install --requirement tests/serving/requirements.txt
 	$(SERVING)/bin/python -m pip uninstall --yes torchvision torchaudio torchcodec
-	$(SERVING)/bin/python -m pip install --editable .
+	$(SERVING)/bin/python -m pip install --editable '.[hf,numba]'
 	@touch $@
 
 # Engines that run on a CPU: MLX-LM, llama-cpp-python (built from its source, some minutes), transformers' continuous
@@ -91,7 +91,7 @@ test-engines: $(ENGINES)/.installed
 
 $(ENGINES)/.installed: pyproject.toml tests/serving/engines.txt
 	$(PYTHON) -m venv $(ENGINES)
-	$(ENGINES)/bin/python -m pip install --requirement tests/serving/engines.txt --editable .
+	$(ENGINES)/bin/python -m pip install --requirement tests/serving/engines.txt --editable '.[hf,numba]'
 	$(ENGINES)/bin/python -m pip install --no-deps sglang==0.5.23 lmdeploy==0.18.0
 	@touch $@
 
@@ -108,7 +108,7 @@ test-frameworks: $(FRAMEWORKS)/.installed
 
 $(FRAMEWORKS)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(FRAMEWORKS)
-	$(FRAMEWORKS)/bin/python -m pip install --constraint constraints.txt --editable '.[serve,test]'
+	$(FRAMEWORKS)/bin/python -m pip install --constraint constraints.txt --editable '.[serve,numba,test]'
 	$(FRAMEWORKS)/bin/python -m pip install 'outlines>=1.3' 'langchain-core>=1.0'
 	$(FRAMEWORKS)/bin/python -m pip install 'llama-index-core>=0.14' 'instructor>=1.17' 'dspy>=3.4'
 	$(FRAMEWORKS)/bin/python -m pip install 'langchain-openai>=1.0' 'llama-index-llms-openai>=0.8'

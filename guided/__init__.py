@@ -18,6 +18,7 @@ from guided.errors import (
     UnsatisfiableError,
     UnsupportedError,
     VocabularyError,
+    extra_missing,
 )
 
 if TYPE_CHECKING:
@@ -141,14 +142,14 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
-    if home is None:
-        try:
+    try:
+        if home is None:
             return importlib.import_module(f"guided.{name}")
-        except ModuleNotFoundError as error:
-            if error.name == f"guided.{name}":
-                raise AttributeError(f"module 'guided' has no attribute {name!r}") from None
-            raise
-    value = getattr(importlib.import_module(home), name)
+        value = getattr(importlib.import_module(home), name)
+    except ModuleNotFoundError as error:
+        if error.name == f"guided.{name}":
+            raise AttributeError(f"module 'guided' has no attribute {name!r}") from None
+        raise extra_missing(error) or error from None
     globals()[name] = value
     return value
 

@@ -24,6 +24,7 @@ __all__ = [
     "UnsatisfiableError",
     "UnsupportedError",
     "VocabularyError",
+    "extra_missing",
 ]
 
 
@@ -75,3 +76,22 @@ class TextError(GuidedError):
 
 class VocabularyError(GuidedError):
     """A tokenizer whose token bytes cannot be known, or that cannot spell the language."""
+
+
+_EXTRAS = {"torch": "hf", "transformers": "hf", "numba": "numba"}
+"""The extra that brings a library, where parts of guided are written with the library all through."""
+
+
+def extra_missing(error: ModuleNotFoundError) -> GuidedError | None:
+    """The error to raise where a library of an extra is not installed; None where another module is missing.
+
+    >>> print(extra_missing(ModuleNotFoundError("No module named 'torch'", name="torch")))
+    this needs torch, which is not installed. Run: pip install 'guided-decoding[hf]'
+    """
+    library = (error.name or "").partition(".")[0]
+    if library not in _EXTRAS:
+        return None
+    return GuidedError(
+        f"this needs {library}, which is not installed",
+        remedy=f"Run: pip install 'guided-decoding[{_EXTRAS[library]}]'",
+    )

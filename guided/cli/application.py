@@ -23,6 +23,7 @@ from guided.cli.commands.warmup import warmup
 from guided.cli.evaluations.evaluate import evaluations
 from guided.cli.exits import EXIT_HELP, ExitCode, exit_code
 from guided.cli.output import print_error, print_text
+from guided.errors import extra_missing
 
 __all__ = ["application", "run"]
 
@@ -61,6 +62,8 @@ class _Group(TyperGroup):
                 code = ExitCode.NO
         except (KeyboardInterrupt, typer.Abort):
             code = ExitCode.INTERRUPTED
+        except ModuleNotFoundError as error:
+            code = _failed(extra_missing(error) or error, own, debug)
         except Exception as error:
             code = _failed(error, own, debug)
         if not standalone_mode:

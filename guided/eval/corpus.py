@@ -209,7 +209,7 @@ def _read_parquet(file: Path) -> list[Any]:
     except ImportError as error:
         raise GuidedError(
             f"{str(file)!r} is parquet, which needs the package pyarrow",
-            remedy="Install it: pip install 'guided[eval]'; or export the data set as JSON Lines.",
+            remedy="Install it: pip install 'guided-decoding[eval]'; or export the data set as JSON Lines.",
         ) from error
     try:
         rows: list[Any] = parquet.read_table(file).to_pylist()

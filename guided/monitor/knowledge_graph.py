@@ -51,7 +51,8 @@ def _queries(graph: Any, max_patterns: int, variables: tuple[str, ...], literals
         import rdflib
     except ImportError as error:
         raise GuidedError(
-            "reading a knowledge graph needs rdflib, which is not installed", remedy="Run: pip install 'guided[kg]'"
+            "reading a knowledge graph needs rdflib, which is not installed",
+            remedy="Run: pip install 'guided-decoding[kg]'",
         ) from error
     if not isinstance(graph, rdflib.Graph):
         raise GuidedError(

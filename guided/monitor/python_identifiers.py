@@ -229,7 +229,8 @@ def python_identifiers(
     if engine is None:
         if find_spec("jedi") is None:
             raise GuidedError(
-                "reading Python code needs jedi, which is not installed", remedy="Run: pip install 'guided[monitor]'"
+                "reading Python code needs jedi, which is not installed",
+                remedy="Run: pip install 'guided-decoding[monitor]'",
             )
         start: Callable[[], Engine] = partial(
             JediProcess,

@@ -127,7 +127,7 @@ def serve(
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise GuidedError(
-            f"{error.name} is not installed", remedy="Install the extra: pip install 'guided[serve]'."
+            f"{error.name} is not installed", remedy="Install the extra: pip install 'guided-decoding[serve]'."
         ) from error
     from guided.cli.models import load_model
     from guided.cli.progress import kernel_compilation

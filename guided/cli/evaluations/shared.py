@@ -50,7 +50,7 @@ def check_plot(plot: bool | None) -> None:
     from guided.eval.plot import can_plot
 
     if plot and not can_plot():
-        raise GuidedError("--plot needs matplotlib", remedy="Install it: pip install 'guided[eval]'.")
+        raise GuidedError("--plot needs matplotlib", remedy="Install it: pip install 'guided-decoding[eval]'.")
 
 
 def run_or_go_on(
@@ -110,4 +110,4 @@ def leave_behind(
     written = ["results.jsonl", "summary.json", *(["plot.png"] if drawn else [])]
     print_note(f"written to {out}: {', '.join(written)}")
     if draw is not None and not drawn and plot is None and records:
-        print_note("no plot: matplotlib is not installed (pip install 'guided[eval]')")
+        print_note("no plot: matplotlib is not installed (pip install 'guided-decoding[eval]')")

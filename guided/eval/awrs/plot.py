@@ -18,7 +18,7 @@ def save_plot(measures: Sequence[AwrsMeasures], path: Path) -> None:
     Raises `GuidedError` when matplotlib is missing or does not know the format.
     """
     if not can_plot():
-        raise GuidedError("a plot needs matplotlib", remedy="Install it: pip install 'guided[eval]'.")
+        raise GuidedError("a plot needs matplotlib", remedy="Install it: pip install 'guided-decoding[eval]'.")
     from matplotlib.figure import Figure
 
     tasks = list(dict.fromkeys(one.task for one in measures))

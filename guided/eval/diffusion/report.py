@@ -88,7 +88,7 @@ def show_measures(console: Console, measures: Sequence[DiffusionMeasures]) -> No
 def save_plot(measures: Sequence[DiffusionMeasures], path: Path) -> None:
     """Quality against steps; raises `GuidedError` when matplotlib is missing or does not know the format."""
     if not can_plot():
-        raise GuidedError("a plot needs matplotlib", remedy="Install it: pip install 'guided[eval]'.")
+        raise GuidedError("a plot needs matplotlib", remedy="Install it: pip install 'guided-decoding[eval]'.")
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8.0, 5.0), layout="constrained")

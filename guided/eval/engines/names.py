@@ -31,6 +31,6 @@ def engine_version(name: EngineName) -> str:
     if name is EngineName.NONE:
         return ""
     try:
-        return metadata.version(PACKAGES.get(name, "guided"))
+        return metadata.version(PACKAGES.get(name, "guided-decoding"))
     except metadata.PackageNotFoundError:
         return ""

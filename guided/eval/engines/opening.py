@@ -20,7 +20,7 @@ def open_engine(name: EngineName, tokens: TokenSpace) -> Engine:
         except ImportError as error:
             raise GuidedError(
                 f"the engine {name.value} needs the package {package}, which cannot be imported: {error}",
-                remedy="Install it: pip install 'guided[bench]'.",
+                remedy="Install it: pip install 'guided-decoding[bench]'.",
             ) from error
     module = importlib.import_module(f"guided.eval.engines.{name.value}")
     engine: Engine = module.open_engine(tokens)

@@ -46,7 +46,8 @@ def require_sqlalchemy() -> Any:
         import sqlalchemy
     except ImportError as error:
         raise GuidedError(
-            "reading a database needs SQLAlchemy, which is not installed", remedy="Run: pip install 'guided[sql]'"
+            "reading a database needs SQLAlchemy, which is not installed",
+            remedy="Run: pip install 'guided-decoding[sql]'",
         ) from error
     return sqlalchemy
 
@@ -154,7 +155,7 @@ def _check_dialect(url: URL) -> None:
         raise GuidedError(
             f"reading {name} needs the package {module}, which is not installed",
             where=without_password(url),
-            remedy=f"Run: pip install 'guided[sql,{extra}]'",
+            remedy=f"Run: pip install 'guided-decoding[sql,{extra}]'",
         ) from error
 
 

@@ -103,7 +103,8 @@ def _write_arrow(result: QueryResult, path: Path, form: ResultFormat) -> None:
         from pyarrow import parquet
     except ImportError as error:
         raise GuidedError(
-            f"writing {form.value} needs pyarrow, which is not installed", remedy="Run: pip install 'guided[arrow]'"
+            f"writing {form.value} needs pyarrow, which is not installed",
+            remedy="Run: pip install 'guided-decoding[arrow]'",
         ) from error
     columns = list(zip(*result.rows, strict=True)) if result.rows else [()] * len(result.columns)
     table = pyarrow.Table.from_arrays([_array(pyarrow, column) for column in columns], _distinct(result.columns))

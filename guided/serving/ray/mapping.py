@@ -70,7 +70,9 @@ def map_on_ray(
         import ray
         import ray.data
     except ImportError as error:
-        raise GuidedError("--ray needs the package ray", remedy="Install it: pip install 'guided[ray]'.") from error
+        raise GuidedError(
+            "--ray needs the package ray", remedy="Install it: pip install 'guided-decoding[ray]'."
+        ) from error
     report = on_stage or (lambda stage: None)
     ours = not ray.is_initialized()
     if ours:

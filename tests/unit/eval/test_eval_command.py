@@ -168,7 +168,7 @@ def test_ray_that_is_not_installed(guided_cli, benchmark_folder, tmp_path, monke
     monkeypatch.setitem(sys.modules, "ray", None)
     result = guided_cli(*command(benchmark_folder, tmp_path, "--ray"))
     assert result.exit_code == 2
-    assert "pip install 'guided[ray]'" in result.stderr
+    assert "pip install 'guided-decoding[ray]'" in result.stderr
 
 
 def test_help_teaches_and_loads_nothing_heavy(guided_cli):

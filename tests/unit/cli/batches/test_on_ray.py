@@ -94,7 +94,7 @@ def test_ray_that_is_not_installed(guided_cli, person, tmp_path, monkeypatch):
     batch.write_text('"Ada"\n')
     result = guided_cli("extract", "-s", person, "--batch", batch, "--ray")
     assert result.exit_code == 2
-    assert "pip install 'guided[ray]'" in result.stderr
+    assert "pip install 'guided-decoding[ray]'" in result.stderr
 
 
 @pytest.mark.slow

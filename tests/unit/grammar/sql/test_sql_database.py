@@ -214,4 +214,4 @@ except Exception as error:
 """
     root = ROOT
     done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True)
-    assert "pip install 'guided[sql]'" in done.stdout
+    assert "pip install 'guided-decoding[sql]'" in done.stdout
