@@ -1,8 +1,8 @@
 """Molecules: a SMILES string that continues a list of molecules, a new one each time.
 
-The condition is the ready grammar of SMILES and, where RDKit is installed (``pip install 'guided-decoding[chem]'``), that RDKit
-reads the whole as a molecule: the grammar knows no valences and no pairs of ring bonds.  Without RDKit the grammar is
-condition and judge, which the results say.
+The condition is the ready grammar of SMILES.  Where RDKit is installed (``pip install 'guided-decoding[chem]'``), RDKit
+must read the whole as a molecule as well: the grammar knows no valences and no pairs of ring bonds.  Without RDKit the
+grammar is condition and judge, which the results say.
 """
 
 from __future__ import annotations
