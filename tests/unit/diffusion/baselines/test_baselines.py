@@ -14,6 +14,7 @@ from guided.diffusion import Canvas, Denoising, FixedBlocks, Job, LowConfidence,
 from guided.diffusion.baselines import Gaps, Intersection, JointCommits, Lookahead
 from guided.errors import LimitError, UnsupportedError
 from tests.amounts import some
+from tests.tolerances import DOUBLE
 
 TOKENS = [b"a", b"b", b"ab", b"(", b")", b"()", None, None]
 END, MASK = 6, 7
@@ -110,7 +111,7 @@ def test_the_heaviest_tokens_that_fit_together_by_enumeration(name):
 
         subsets = [each for n in range(len(empty) + 1) for each in itertools.combinations(empty, n)]
         found = gaps.heaviest(pattern, candidates)
-        assert weight(found) == pytest.approx(max(map(weight, subsets)), abs=1e-12)
+        assert weight(found) == pytest.approx(max(map(weight, subsets)), abs=DOUBLE)
 
 
 def by_the_published_loop(name, prompt, length, steps, resamples, texts):
