@@ -29,6 +29,10 @@ class Notation(Enum):
     """llguidance's dialect of Lark."""
     XGRAMMAR_LARK = "xgrammar-lark"
     """XGrammar's dialect of Lark."""
+    ISO_EBNF = "iso-ebnf"
+    """EBNF of ISO/IEC 14977."""
+    W3C_EBNF = "w3c-ebnf"
+    """The W3C's EBNF, the notation of XML 1.0."""
 
 
 def read_as(text: str, notation: Notation | str, special_tokens: Mapping[str, int] | None = None) -> Grammar:
@@ -47,6 +51,8 @@ def read_as(text: str, notation: Notation | str, special_tokens: Mapping[str, in
             return gbnf(text, special_tokens=special_tokens)
         case Notation.EBNF:
             return ebnf(text, special_tokens=special_tokens)
+        case Notation.ISO_EBNF | Notation.W3C_EBNF:
+            return ebnf(text, dialect=notation.value.removesuffix("-ebnf"))
         case Notation.LARK:
             return lark(text, dialect="lark", special_tokens=True if special_tokens is None else special_tokens)
         case Notation.LLGUIDANCE | Notation.XGRAMMAR_LARK:

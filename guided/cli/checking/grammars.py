@@ -25,6 +25,8 @@ class Format(str, Enum):
     EBNF = "ebnf"
     LLGUIDANCE = "llguidance"
     XGRAMMAR_LARK = "xgrammar-lark"
+    ISO_EBNF = "iso-ebnf"
+    W3C_EBNF = "w3c-ebnf"
     REGEX = "regex"
 
 
@@ -113,5 +115,9 @@ def _parse(text: str, path: str, kind: Format, start: str | None, options: dict[
         return ReadGrammar(name, f"{dialect}'s Lark", guided.lark(text, start=start or "start", dialect=dialect))
     if kind is Format.EBNF:
         return ReadGrammar(name, "XGrammar's EBNF", guided.ebnf(text, start=start or "root"))
+    if kind in (Format.ISO_EBNF, Format.W3C_EBNF):
+        dialect = kind.value.removesuffix("-ebnf")
+        label = "EBNF of ISO 14977" if dialect == "iso" else "W3C's EBNF"
+        return ReadGrammar(name, label, guided.ebnf(text, dialect=dialect, start=start))
     # A file ends with a newline that nobody means as part of the pattern.
     return ReadGrammar(name, "regular expression", guided.regex(text.removesuffix("\n").removesuffix("\r")))

@@ -66,9 +66,14 @@ def test_formats_by_suffix(guided_cli, tmp_path, suffix, text, format, lexing, r
 
 def test_standard_input_needs_a_format(guided_cli):
     assert guided_cli("check", "-", "--format", "regex", "--accepts", "aab", stdin="a+b\n").exit_code == 0
+    for format, text in (("iso-ebnf", "a = 'a', b; b = {'b'}-;"), ("w3c-ebnf", "a ::= 'a' b b ::= 'b'+")):
+        assert guided_cli("check", "-", "--format", format, "--accepts", "abb", stdin=text).exit_code == 0
+        assert (
+            guided_cli("check", "-", "--format", format, "--start", "b", "--accepts", "abb", stdin=text).exit_code == 1
+        )
     result = guided_cli("check", "-", stdin="a+b\n")
     assert result.exit_code == 2
-    assert "--format json-schema|lark|gbnf|ebnf|llguidance|xgrammar-lark|regex" in result.stderr
+    assert "--format json-schema|lark|gbnf|ebnf|llguidance|xgrammar-lark|iso-ebnf|w3c-ebnf|regex" in result.stderr
 
 
 @pytest.mark.parametrize(
