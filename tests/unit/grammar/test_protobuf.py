@@ -149,3 +149,12 @@ def test_refusals_say_which_message() -> None:
             message_schema(message)
         assert caught.value.where == where
         assert caught.value.remedy
+
+
+def test_required_fields_of_proto2() -> None:
+    part = descriptor_pb2.UninterpretedOption.NamePart
+    constraint = guided.compile(guided.json_schema(message_schema(part), whitespace="compact"), VOCABULARY)
+    for text, verdict in (('{"namePart":"a","isExtension":false}', True), ('{"namePart":"a"}', False), ("{}", False)):
+        state = constraint.advance_bytes(constraint.start, text.encode())
+        assert (bool(state) and constraint.is_accepting(state)) is verdict
+        assert json_format.Parse(text, part()).IsInitialized() is verdict

@@ -165,6 +165,8 @@ GRAMMARS: list[tuple[dict[str, Any], str]] = [
     ({"type": "regex", "text": "[0-9]{3}"}, r"[0-9]{3}"),
     ({"type": "lark", "text": 'start: "a" | "b"'}, "a|b"),
     ({"type": "gbnf", "text": 'root ::= "x" [0-9]'}, "x[0-9]"),
+    ({"type": "iso-ebnf", "text": "a = 'x', ? U+0030 .. U+0039 ?;"}, "x[0-9]"),
+    ({"type": "w3c-ebnf", "text": "a ::= 'x' [0-9]"}, "x[0-9]"),
     ({"type": "choice", "choices": ["yes", "no"]}, "yes|no"),
     ({"type": "sql", "database": "shop"}, "(?s)SELECT .*"),
     ({"type": "tags", "free_text": False, "at_least_one": True, "stop_after_first": True, "tags": [
