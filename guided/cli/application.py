@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 
 from guided.cli.commands.bench import benchmarks
 from guided.cli.commands.check import check
+from guided.cli.commands.doctor import doctor
 from guided.cli.commands.extract import extract
 from guided.cli.commands.serve import serve
 from guided.cli.commands.sql import sql
@@ -94,7 +95,6 @@ application = typer.Typer(
     ),
     epilog=EXIT_HELP,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -116,7 +116,7 @@ def _options(
     """Options of `guided` itself; both act before this is called."""
 
 
-for _command in (extract, sql, serve, check, warmup, version):
+for _command in (extract, sql, serve, check, warmup, doctor, version):
     application.command(epilog=EXIT_HELP)(_command)
 application.add_typer(evaluations)
 application.add_typer(benchmarks)
