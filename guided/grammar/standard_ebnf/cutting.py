@@ -17,6 +17,7 @@ __all__ = ["MAX_NESTING", "Reader", "Token"]
 
 MAX_NESTING = 100
 """Brackets inside each other; what follows recurses."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,13 @@ def either(options: list[Piece]) -> Piece:
 
 def cut(text: str, pattern: re.Pattern[str], remedy: str, offset: int = 0) -> list[Token]:
     """The tokens, without those of the groups ``space`` and ``comment``; raises `GrammarError` where none matches."""
+    surrogate = _SURROGATE.search(text)
+    if surrogate is not None:
+        raise GrammarError(
+            f"{surrogate.group()!r} is no character",
+            where=place_of(text, surrogate.start()),
+            remedy="Decode the grammar's file as UTF-8.",
+        )
     tokens = []
     while offset < len(text):
         found = pattern.match(text, offset)

@@ -200,6 +200,8 @@ def test_language(dialect: str, grammar: str, yes: list[str], no: list[str]) -> 
         ("iso", "a = {b}- ; b = ['(', b, ')'];", "UnsupportedError", "line 1, column 8", "comes back"),
         ("iso", "a = " + "(" * 200 + "'x'" + ")" * 200 + ";", "LimitError", "line 1, column 105", "nest"),
         ("iso", "a = 99999999999 * 'x';", "LimitError", "line 1, column 5", "too large"),
+        ("iso", "a = '\udc80';", "GrammarError", "line 1, column 6", "no character"),
+        ("w3c", "a ::= [\udc80b]", "GrammarError", "line 1, column 8", "no character"),
         ("iso", "", "GrammarError", None, "no rule"),
         ("w3c", "a ::= 'x' 'y' - 'z'", "GrammarError", "line 1, column 15", "parentheses|bracketed"),
         ("w3c", "a ::= 'x' - 'z' 'y'", "GrammarError", "line 1, column 17", "bracketed"),
