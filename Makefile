@@ -8,6 +8,8 @@
 #   make test-engines MLX-LM, llama.cpp, SGLang and others, in one of their own (5 GB)
 #   make test-frameworks   LangChain and others that ask for objects, in one of their own
 #   make test-browser the page of `guided serve` in Chromium, which has to be installed (axe-core too where npm is)
+#   make dist         the wheel and the source archive, in dist/
+#   make test-wheel   the wheel in an environment that has nothing else, outside the repository, read-only
 #   make lint         ruff and mypy only                 make bench       the benchmarks, beside peers (needs DATA)
 #   make clean        remove .venv and caches
 #
@@ -23,7 +25,7 @@ EXTRAS := hf,numba,sql,postgresql,mysql,duckdb,arrow,bench,eval,ray,serve,monito
 export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: install demo test test-slow test-low test-serving test-engines test-frameworks test-browser lint bench clean
+.PHONY: install demo test test-slow test-low test-serving test-engines test-frameworks test-browser dist test-wheel lint bench clean
 .DEFAULT_GOAL := install
 
 install: $(STAMP)
@@ -70,6 +72,21 @@ $(LOW)/.installed: pyproject.toml
 		| sort -u > $(LOW)/lowest.txt
 	$(LOW)/bin/python -m pip install --constraint $(LOW)/lowest.txt --editable '.[hf,numba,sql,test]'
 	@touch $@
+
+dist: $(STAMP)
+	rm -rf dist
+	$(BIN)/python -m pip install --quiet 'build>=1.2'
+	$(BIN)/python -m build --outdir dist .
+
+# PYTHON=python3.13 make test-wheel tries another interpreter; one wheel is for all.
+WHEEL := .venv-wheel
+test-wheel: dist
+	rm -rf $(WHEEL)
+	$(PYTHON) -m venv $(WHEEL)
+	$(WHEEL)/bin/python -m pip install --quiet --constraint constraints.txt dist/*.whl
+	cp tests/installed/engine.py $(WHEEL)/
+	chmod -R a-w $(WHEEL)/lib
+	cd $(WHEEL) && bin/python engine.py; code=$$?; chmod -R u+w lib; exit $$code
 
 # vLLM pins its own torch, and its tests of media, which are not used, bring builds that do not fit it.
 SERVING := .venv-serving
