@@ -178,7 +178,8 @@ def test_every_engine_writes_valid_outputs(nano, tokens, name):
 @pytest.mark.parametrize("name", PEERS)
 def test_a_missing_peer_is_named(monkeypatch, tokens, name):
     monkeypatch.setitem(__import__("sys").modules, PACKAGES[name], None)
-    with pytest.raises(GuidedError, match=rf"{name.value} needs the package {PACKAGES[name]}.*guided\[bench\]"):
+    words = rf"{name.value} needs the package {PACKAGES[name]}.*guided-decoding\[bench\]"
+    with pytest.raises(GuidedError, match=words):
         open_engine(name, tokens)
 
 
