@@ -8,6 +8,7 @@
 #   make test-engines MLX-LM, llama.cpp, SGLang and others, in one of their own (5 GB)
 #   make test-frameworks   LangChain and others that ask for objects, in one of their own
 #   make test-browser the page of `guided serve` in Chromium, which has to be installed (axe-core too where npm is)
+#   make docs         the documentation site, in build/site; a broken link is an error
 #   make dist         the wheel and the source archive, in dist/
 #   make test-wheel   the wheel in an environment that has nothing else, outside the repository, read-only
 #   make lint         ruff and mypy only                 make bench       the benchmarks, beside peers (needs DATA)
@@ -25,7 +26,7 @@ EXTRAS := hf,numba,sql,postgresql,mysql,duckdb,arrow,bench,eval,ray,serve,monito
 export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: install demo test test-slow test-low test-serving test-engines test-frameworks test-browser dist test-wheel lint bench clean
+.PHONY: install demo test test-slow test-low test-serving test-engines test-frameworks test-browser docs dist test-wheel lint bench clean
 .DEFAULT_GOAL := install
 
 install: $(STAMP)
@@ -71,6 +72,16 @@ $(LOW)/.installed: pyproject.toml
 	grep -oE '^ +"[a-z-]+(\[[a-z]+\])?>=[0-9.]+"' pyproject.toml | tr -d ' "' | sed -E 's/\[[a-z]+\]//; s/>=/==/' \
 		| sort -u > $(LOW)/lowest.txt
 	$(LOW)/bin/python -m pip install --constraint $(LOW)/lowest.txt --editable '.[hf,numba,sql,test]'
+	@touch $@
+
+# In an environment of its own: the site is read from the sources, and nothing of guided is imported.
+DOCS := .venv-docs
+docs: $(DOCS)/.installed
+	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
+
+$(DOCS)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install --constraint constraints.txt 'mkdocs<2' mkdocs-material 'mkdocstrings[python]'
 	@touch $@
 
 dist: $(STAMP)
@@ -144,5 +155,5 @@ $(BROWSER)/.installed: Makefile
 	@touch $@
 
 clean:
-	rm -rf $(BROWSER) $(VENV) $(LOW) $(SERVING) $(ENGINES) $(FRAMEWORKS) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(BROWSER) $(DOCS) $(VENV) $(LOW) $(SERVING) $(ENGINES) $(FRAMEWORKS) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find guided tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
