@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.amounts import some
 from tests.databases import Databases, databases_of_a_session
 
 # One thread for the small matrices here, in processes that tests start, too; torch reads it when it is loaded.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 settings.register_profile(
-    "default", derandomize=True, deadline=None, max_examples=60, suppress_health_check=list(HealthCheck)
+    "default", derandomize=True, deadline=None, max_examples=some(80, 2), suppress_health_check=list(HealthCheck)
 )
 settings.load_profile("default")
 

@@ -278,7 +278,7 @@ def sampled(constraint, rng: random.Random, weights: list[float]) -> bytes:
 
 @pytest.mark.parametrize(
     ("objects", "samples"),
-    [(("rich.tree.Tree",), 8), pytest.param(tuple(OBJECTS), 40, marks=pytest.mark.slow)],
+    [(("rich.tree.Tree",), 4), pytest.param(tuple(OBJECTS), 40, marks=pytest.mark.slow)],
 )
 def test_identifiers_of_a_real_package_exist(objects, samples):
     rich = importlib.import_module("rich")

@@ -13,6 +13,7 @@ from guided import tokenset
 from guided.constraint.attributed import AttributedConstraint
 from guided.grammar.sql import Column, DatabaseSchema, Table
 from guided.grammar.sql.query.language import query_language
+from tests.amounts import some
 from tests.unit.grammar.sql.query.random_queries import begun
 
 SCHEMA = DatabaseSchema(
@@ -127,14 +128,14 @@ def test_masks_of_random_queries_over_random_vocabularies(seed: int, dialect: st
     """Tokens are pieces of queries, so that most of them hold several lexemes."""
     rng = random.Random(seed)
     language = query_language(replace(SCHEMA, dialect=dialect), forward=bool(seed % 2))
-    texts = [begun(rng, language, 30)[0].replace(" ", rng.choice(["", " ", "\n "])) for _ in range(12)]
+    texts = [begun(rng, language, 30)[0].replace(" ", rng.choice(["", " ", "\n "])) for _ in range(some(12, 2))]
     pieces = {text[at : at + rng.randint(2, 9)] for text in texts for at in range(0, len(text), 4)}
     tokens = [bytes([byte]) for byte in range(256)] + sorted(piece.encode() for piece in pieces if len(piece) > 1)
     vocabulary = guided.Vocabulary.from_tokens([*tokens, None], eos_ids=[len(tokens)])
     constraint = AttributedConstraint(language, vocabulary)
     row = np.zeros(vocabulary.n_words, np.uint32)
     several = 0
-    for _ in range(3):
+    for _ in range(some(3, 3)):
         state = constraint.start
         for byte in begun(rng, language, 25)[0].encode():
             if rng.random() < 0.3:
@@ -144,7 +145,7 @@ def test_masks_of_random_queries_over_random_vocabularies(seed: int, dialect: st
                 several += sum(len(tokens[token]) > 4 for token in found if token < len(tokens))
             state = constraint.advance(state, byte)
             assert state
-    assert several > 50
+    assert several > some(50, 5)
 
 
 def test_how_soon_a_text_can_end_shrinks_along_its_end_and_is_bounded(vocabulary: guided.Vocabulary) -> None:

@@ -208,7 +208,7 @@ def test_control_c_stops_what_runs(url: str, dialect: str) -> None:
     assert process.stdout is not None
     try:
         assert process.stdout.readline() == "ready\n"
-        time.sleep(2)
+        time.sleep(0.5)
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 130
         assert process.stdout.read() == "((3,),)\n"

@@ -170,7 +170,7 @@ def test_what_the_server_refuses_is_refused(
 def test_random_texts_are_prepared(languages: tuple[AttributedLanguage, ...], session: ReadOnlySession) -> None:
     """The server computes constants while it prepares, and refuses those that overflow: one text of a thousand."""
     sizes, overflows = [], 0
-    trials = some(10_000, 40)
+    trials = some(10_000, 200)
     for seed in range(trials):
         rng = random.Random(seed)
         language = languages[seed % 2]

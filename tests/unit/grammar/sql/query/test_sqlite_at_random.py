@@ -61,7 +61,7 @@ def test_random_bytes_come_to_no_dead_end(forward: bool, path: Path, connection:
     steps = 0
     while steps < some(STEPS // 2, 120):
         language = query_language(reflect(str(path)), forward=forward)
-        steps += sum(_walk(rng, language, connection) for _ in range(50))
+        steps += sum(_walk(rng, language, connection) for _ in range(some(50, 6)))
 
 
 def _walk(rng: random.Random, language: AttributedLanguage, connection: sqlite3.Connection) -> int:
