@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from guided.grammar.sql import sql
     from guided.grammar.structural_tag import structural_tag
     from guided.grammar.tags import Tag, ToolChoice, ToolStyle, tags, think, tool_calls
+    from guided.hf.asynchronous import agenerate, astream
     from guided.hf.choices import choice_probabilities
     from guided.hf.generate import generate
     from guided.hf.masking.apply import allocate_masks, apply_masks
@@ -62,8 +63,10 @@ _HOMES = {
     "ToolChoice": "guided.grammar.tags",
     "ToolStyle": "guided.grammar.tags",
     "Vocabulary": "guided.vocab.vocabulary",
+    "agenerate": "guided.hf.asynchronous",
     "allocate_masks": "guided.hf.masking.apply",
     "apply_masks": "guided.hf.masking.apply",
+    "astream": "guided.hf.asynchronous",
     "canonical": "guided.constraint.spelling.canonical",
     "captures": "guided.reading.captures",
     "choice": "guided.grammar.choice",
@@ -109,8 +112,10 @@ __all__ = [
     "UnsupportedError",
     "Vocabulary",
     "VocabularyError",
+    "agenerate",
     "allocate_masks",
     "apply_masks",
+    "astream",
     "canonical",
     "captures",
     "choice",

@@ -51,7 +51,7 @@ TORCH = {
 PUBLIC = [
     "Constraint", "FieldState", "Grammar", "GrammarError", "GuidedError", "JsonStream", "LimitError", "Limits", "Stack",
     "Tag", "TextError", "ToolChoice", "ToolStyle", "UnsatisfiableError", "UnsupportedError", "Vocabulary",
-    "VocabularyError", "allocate_masks", "apply_masks", "canonical", "captures", "choice", "choice_probabilities",
+    "VocabularyError", "agenerate", "allocate_masks", "apply_masks", "astream", "canonical", "captures", "choice", "choice_probabilities",
     "compile", "ebnf", "either", "fill_masks", "free_text", "gbnf", "generate", "grammar", "heal", "json_schema",
     "lark", "optional", "partial_json", "regex", "repeat", "sequence", "special_token", "sql", "structural_tag", "tags",
     "think", "tool_calls",
