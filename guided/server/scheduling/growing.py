@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Mapping
 from itertools import count
 
@@ -44,6 +45,7 @@ class Growing:
         self._writer = TextWriter(job.stop)
         self._rng = np.random.default_rng(job.seed)
         self._n_tokens = 0
+        self._counts: Counter[int] = Counter()
 
         def cancel() -> None:
             self.cancelled.set()
@@ -60,6 +62,10 @@ class Growing:
         """The job's next number in [0, 1)."""
         return float(self._rng.random()) if self.job.temperature else 0.0
 
+    def shift(self) -> Mapping[int, float]:
+        """What is added to the logits of the next token, by ids."""
+        return self.job.biases.shift(self._counts) if self.job.biases else {}
+
     def data(self, token: int) -> bytes:
         """What a token adds to the text: of special tokens the names of those that the grammar asks for."""
         if token in self._names:
@@ -74,6 +80,7 @@ class Growing:
             self.fail(GuidedError(f"token {token} is not in the constraint's language", where="the scheduler"))
             return
         self._n_tokens += 1
+        self._counts[token] += 1
         ended = token in self._eos_ids
         data = b"" if ended else self.data(token)
         text = self._writer.write(data)

@@ -10,6 +10,7 @@ from guided.errors import GuidedError
 if TYPE_CHECKING:
     from guided.constraint.protocol import Constrains
     from guided.draft.auto import Drafting
+    from guided.server.scheduling.biases import Biases
     from guided.steer import Stack
 
 __all__ = ["Job"]
@@ -43,6 +44,8 @@ class Job:
     draft: Drafting | None = None
     client: str = ""
     """Whose job it is: clients take turns in the queue, however many jobs each has."""
+    biases: Biases | None = None
+    """What is added to the logits, behind steering and before the mask; a job with a draft has none."""
 
     def __post_init__(self) -> None:
         for where, wrong, what in (
@@ -54,6 +57,7 @@ class Job:
             ("seed", self.seed is not None and self.seed < 0, f"the seed is {self.seed}"),
             ("stop", not all(self.stop), "a stop string is empty"),
             ("alternatives", self.alternatives < 0, f"{self.alternatives} alternatives"),
+            ("biases", bool(self.biases and self.draft), "a draft is verified by the law without biases"),
         ):
             if wrong:
                 raise GuidedError(what, where=where, remedy=REMEDIES[where])
@@ -68,5 +72,6 @@ REMEDIES = {
     "seed": "Pass a number that is not negative.",
     "stop": "Leave it out.",
     "alternatives": "Pass a number of tokens, or 0.",
+    "biases": "Leave out one of the two.",
 }
 """What to do about a field, by its name."""

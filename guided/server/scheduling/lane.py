@@ -113,7 +113,8 @@ class Lane:
         jobs = [row.growing.job for row in rows]
         chances = [row.growing.chance() for row in rows]
         masks = stacked([row.mask for row in rows], self._words)
-        for row, chosen in zip(rows, choose(logits, masks, jobs, chances), strict=True):
+        shifts = [row.growing.shift() for row in rows]
+        for row, chosen in zip(rows, choose(logits, masks, jobs, chances, shifts), strict=True):
             if isinstance(chosen, Refused):
                 row.growing.fail(GuidedError(str(chosen), remedy="Ask for another text; if it stays so, tell us."))
                 continue

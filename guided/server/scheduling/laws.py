@@ -6,7 +6,7 @@ All rows share a few tensor operations, and nothing of one row depends on anothe
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -34,16 +34,23 @@ class Refused(str):
 
 
 def choose(
-    logits: torch.Tensor, masks: torch.Tensor | None, jobs: Sequence[Job], numbers: Sequence[float]
+    logits: torch.Tensor,
+    masks: torch.Tensor | None,
+    jobs: Sequence[Job],
+    numbers: Sequence[float],
+    shifts: Sequence[Mapping[int, float]] = (),
 ) -> list[Chosen | Refused]:
     """The next token of each row of ``logits`` (``float[n, width]``), or why there is none.
 
     ``masks`` are ``int32[n, words]``, None where nobody masks.  ``numbers`` in [0, 1) are inverted in the row's law;
-    greedy jobs use none.
+    greedy jobs use none.  ``shifts`` are added to each row's logits before the mask, by ids; the model's own log
+    probabilities are those without them, and what the mask removes is counted with them.
     """
     norms = torch.logsumexp(logits, -1)
-    masked = logits if masks is None else apply_masks(logits.clone(), masks, threads=mask_threads(len(jobs)))
-    kept = norms if masks is None else torch.logsumexp(masked, -1)
+    shifted = _shifted(logits, shifts) if any(shifts) else logits
+    whole = norms if shifted is logits else torch.logsumexp(shifted, -1)
+    masked = shifted if masks is None else apply_masks(shifted.clone(), masks, threads=mask_threads(len(jobs)))
+    kept = whole if masks is None else torch.logsumexp(masked, -1)
     ids = masked.argmax(-1)
     law, law_norms = masked, kept
     drawn = [row for row, job in enumerate(jobs) if job.temperature]
@@ -61,7 +68,7 @@ def choose(
         ids,
         (law.gather(1, places)[:, 0] - law_norms),
         (logits.gather(1, places)[:, 0] - norms),
-        -torch.expm1((kept - norms).clamp(max=0.0)),
+        -torch.expm1((kept - whole).clamp(max=0.0)),
         norms,
         kept,
     ]
@@ -76,6 +83,16 @@ def choose(
             found.append(Refused("the model gives no probability at all to what the constraint allows"))
         else:
             found.append(Chosen(token, min(logprob, 0.0), min(own, 0.0), removed, listed.get(row, ())))
+    return found
+
+
+def _shifted(logits: torch.Tensor, shifts: Sequence[Mapping[int, float]]) -> torch.Tensor:
+    """The logits with what is added to them, a new tensor."""
+    found = logits.clone()
+    for row, shift in enumerate(shifts):
+        if shift:
+            ids = torch.tensor(list(shift), device=logits.device)
+            found[row, ids] += torch.tensor(list(shift.values()), dtype=logits.dtype, device=logits.device)
     return found
 
 

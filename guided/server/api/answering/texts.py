@@ -14,12 +14,13 @@ from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError
 from guided.server.api.answering.tokens import Spelling
 from guided.server.api.asking.wanted import Wanted, named
-from guided.server.api.guarding.errors import refused
+from guided.server.api.guarding.errors import ApiError, refused
 from guided.server.api.reading.parts import CallBegins, Part, Reasoning
 from guided.server.api.service import Service
 from guided.server.api.shapes.chat import CompletionDetails, PromptDetails, TokenLogprob, Usage
 from guided.server.api.shapes.reports import ChoiceReport, SamplerReport, SearchReport, StepReport, TokenReport
 from guided.server.scheduling import Failed, Finished, Job, Reason, Stream, Token
+from guided.server.scheduling.biases import Biases
 from guided.steer import Stack
 
 __all__ = ["Counts", "Piece", "TextReader", "Texts", "identifier", "job_for", "seed_of"]
@@ -80,9 +81,20 @@ def job_for(
             prompt, constraint, budget, drawing.temperature, drawing.top_p, extension.top_k,
             None if drawing.seed is None else seed_of(drawing.seed, number), drawing.stop,
             max(extension.alternatives, wanted.logprobs or 0), stack_of(stacks), drafting, client,
+            checked_biases(service, drawing.biases),
         )  # fmt: skip
     except GuidedError as error:
         raise refused(error, error.where) from error
+
+
+def checked_biases(service: Service, biases: Biases) -> Biases | None:
+    """The biases, None where they change nothing; raises `ApiError` for ids that the model does not have."""
+    size = service.loaded.vocabulary.size
+    for token in biases.of_tokens:
+        if token >= size:
+            what = f"logit_bias: there is no token {token}, the last one is {size - 1}"
+            raise ApiError(400, what, param="logit_bias", code="invalid_value")
+    return biases or None
 
 
 def stack_of(stacks: Sequence[Stack]) -> Stack | None:

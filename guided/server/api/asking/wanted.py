@@ -17,12 +17,15 @@ from guided.server.api.shapes.extension import Guided
 from guided.server.api.shapes.formats import FlatSchema, JsonObject, NamedSchema, SchemaFormat, TextFormat
 from guided.server.api.shapes.languages import Schema, Statement
 from guided.server.api.shapes.tools import AllowedToolsField, NamedFunction
+from guided.server.scheduling.biases import Biases
 from guided.serving import Request, RequestKind
 
-__all__ = ["MOST_STOPS", "Drawing", "Goal", "Paths", "Wanted", "goal_of", "named", "stops_of"]
+__all__ = ["MOST_STOPS", "Drawing", "Goal", "Paths", "Wanted", "biases_of", "goal_of", "named", "stops_of"]
 
 MOST_STOPS = 4
 """OpenAI's bound."""
+
+NO_BIASES = Biases()
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,13 @@ class Drawing:
     top_p: float = 1.0
     seed: int | None = None
     stop: tuple[str, ...] = ()
+    biases: Biases = NO_BIASES
+
+    def biased(self) -> list[tuple[str, bool]]:
+        """The fields of ``biases``, and whether each asks for anything."""
+        found = self.biases
+        return [("logit_bias", any(found.of_tokens.values())), ("presence_penalty", bool(found.presence)),
+                ("frequency_penalty", bool(found.frequency))]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -96,6 +106,9 @@ class Wanted:
         for param, asked in (("logprobs", self.logprobs is not None), ("guided.tokens", extension.tokens)):
             if asked:
                 raise _apart(param, f"{whole} looks at whole texts")
+        for param, asked in how.biased():
+            if asked:
+                raise _apart(param, f"{whole} takes the model's own law, or that of guided.steer")
         if extension.search:
             drawn = (("temperature", how.temperature not in (0.0, 1.0)), ("top_p", how.top_p < 1),
                      ("seed", how.seed is not None))  # fmt: skip
@@ -117,6 +130,7 @@ class Wanted:
             ("stop", bool(self.drawing.stop), "drafts are verified up to the end of a text"),
             ("top_p", self.drawing.top_p < 1, "with a draft the law is cut by nothing but the grammar"),
             ("guided.top_k", self.guided.top_k > 0, "with a draft the law is cut by nothing but the grammar"),
+            *((name, asked, "a draft is verified by the law without it") for name, asked in self.drawing.biased()),
             ("logprobs", self.logprobs is not None, "positions that a draft has are not scored one by one"),
             ("guided.alternatives", self.guided.alternatives > 0, "positions of a draft are not scored one by one"),
         )
@@ -135,6 +149,11 @@ def stops_of(stop: str | Sequence[str] | None) -> tuple[str, ...]:
     if len(found) > MOST_STOPS or not all(found):
         raise ApiError(400, f"stop: at most {MOST_STOPS} texts, none of them empty", param="stop", code="invalid_value")
     return found
+
+
+def biases_of(of_tokens: Mapping[str, float] | None, presence: float | None, frequency: float | None) -> Biases:
+    """The biases of ``logit_bias``, ``presence_penalty`` and ``frequency_penalty``."""
+    return Biases({int(token): bias for token, bias in (of_tokens or {}).items()}, presence or 0.0, frequency or 0.0)
 
 
 def goal_of(

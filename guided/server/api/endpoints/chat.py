@@ -11,7 +11,7 @@ from guided.server.api.answering.delivery import event_stream, unless_gone
 from guided.server.api.answering.gathering import Gathered, Source, gathered, made_call
 from guided.server.api.answering.texts import Piece, identifier
 from guided.server.api.asking.prompts import conversation_ids
-from guided.server.api.asking.wanted import Drawing, Paths, Wanted, goal_of, stops_of
+from guided.server.api.asking.wanted import Drawing, Paths, Wanted, biases_of, goal_of, stops_of
 from guided.server.api.endpoints.shared import FINGERPRINT, Here, begun, client_of, now, streamed
 from guided.server.api.guarding.bodies import JsonRoute
 from guided.server.api.guarding.errors import ApiError
@@ -76,7 +76,7 @@ def wanted_of(body: ChatRequest, service: Service) -> Wanted:
     one = 1.0
     drawing = Drawing(
         one if body.temperature is None else float(body.temperature), one if body.top_p is None else float(body.top_p),
-        body.seed, stops_of(body.stop),
+        body.seed, stops_of(body.stop), biases_of(body.logit_bias, body.presence_penalty, body.frequency_penalty),
     )  # fmt: skip
     logprobs = (body.top_logprobs or 0) if body.logprobs else None
     most = body.max_tokens if body.max_completion_tokens is None else body.max_completion_tokens

@@ -12,7 +12,7 @@ from guided.server.api.answering.delivery import event_stream, unless_gone
 from guided.server.api.answering.gathering import Source, gathered
 from guided.server.api.answering.texts import identifier
 from guided.server.api.asking.prompts import text_ids
-from guided.server.api.asking.wanted import Drawing, Paths, Wanted, goal_of, stops_of
+from guided.server.api.asking.wanted import Drawing, Paths, Wanted, biases_of, goal_of, stops_of
 from guided.server.api.endpoints.shared import FINGERPRINT, Here, begun, client_of, now, streamed
 from guided.server.api.guarding.bodies import JsonRoute
 from guided.server.api.guarding.errors import ApiError
@@ -45,7 +45,13 @@ async def completions(request: Request, body: CompletionRequest, service: Here) 
     goal = goal_of(None, (), None, None, body.guided, plain, paths)
     temperature = 1.0 if body.temperature is None else float(body.temperature)
     top_p = 1.0 if body.top_p is None else float(body.top_p)
-    drawing = Drawing(temperature, top_p, body.seed, stops_of(body.stop))
+    drawing = Drawing(
+        temperature,
+        top_p,
+        body.seed,
+        stops_of(body.stop),
+        biases_of(body.logit_bias, body.presence_penalty, body.frequency_penalty),
+    )
     wanted = Wanted(goal, drawing, body.guided, body.n or 1, body.max_tokens, body.logprobs, paths)
     constraint = await service.constraint(wanted.goal, client_of(request))
     prompts = await service.in_words(lambda: _prompts(body, service), "prompt")

@@ -21,6 +21,16 @@ __all__ = [
 MOST_CHOICES = 128
 """Texts of one prompt: OpenAI's bound."""
 
+Penalty = Annotated[float | None, Field(ge=-2, le=2, allow_inf_nan=False)]
+"""What a token that was written loses: once (presence), or each time (frequency)."""
+
+_TOKEN_ID = Annotated[str, Field(pattern=r"^(0|[1-9][0-9]{0,8})$")]
+_BIAS = Annotated[float, Field(ge=-100, le=100, allow_inf_nan=False)]
+LogitBias = Annotated[
+    dict[_TOKEN_ID, _BIAS] | None,
+    Field(max_length=1024, description="Added to the logits of tokens, by their ids, before the grammar's mask."),
+]
+
 StopField = Annotated[str | list[str] | None, Field(description="Texts before which free text ends, at most four.")]
 
 
@@ -59,9 +69,9 @@ class ChatRequest(Asked):
     prompt_cache_key: str | None = None
     """Of no weight: equal beginnings of prompts are found by what they are."""
     store: only(bool, False, why="nothing is stored here") = None  # type: ignore[valid-type]
-    frequency_penalty: only(float, 0) = None  # type: ignore[valid-type]
-    presence_penalty: only(float, 0) = None  # type: ignore[valid-type]
-    logit_bias: only(dict, {}) = None  # type: ignore[valid-type]
+    frequency_penalty: Penalty = None
+    presence_penalty: Penalty = None
+    logit_bias: LogitBias = None
     modalities: only(list, ["text"]) = None  # type: ignore[valid-type]
     service_tier: only(str, "auto", "default") = None  # type: ignore[valid-type]
     reasoning_effort: only(str) = None  # type: ignore[valid-type]

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from guided.server.api.shapes.base import Answered, Asked, only
-from guided.server.api.shapes.chat import MOST_CHOICES, StopField, StreamOptions, Usage
+from guided.server.api.shapes.chat import MOST_CHOICES, LogitBias, Penalty, StopField, StreamOptions, Usage
 from guided.server.api.shapes.extension import Guided
 from guided.server.api.shapes.reports import ChoiceReport
 
@@ -36,9 +36,9 @@ class CompletionRequest(Asked):
     best_of: only(int, 1, why="pass guided.sampler with the name best-of-n instead") = None  # type: ignore[valid-type]
     echo: only(bool, False) = None  # type: ignore[valid-type]
     suffix: only(str) = None  # type: ignore[valid-type]
-    frequency_penalty: only(float, 0) = None  # type: ignore[valid-type]
-    presence_penalty: only(float, 0) = None  # type: ignore[valid-type]
-    logit_bias: only(dict, {}) = None  # type: ignore[valid-type]
+    frequency_penalty: Penalty = None
+    presence_penalty: Penalty = None
+    logit_bias: LogitBias = None
 
 
 class CompletionLogprobs(Answered):

@@ -95,11 +95,11 @@ def test_scores_that_are_no_numbers_end_their_own_row(model: LoadedModel, monkey
 
     choose = lane.choose
 
-    def spoiled(logits: torch.Tensor, masks: Any, jobs: Any, numbers: Any) -> Any:
+    def spoiled(logits: torch.Tensor, masks: Any, jobs: Any, *rest: Any) -> Any:
         for row, each in enumerate(jobs):
             if each.client == "spoiled":
                 logits[row, 5] = torch.nan
-        return choose(logits, masks, jobs, numbers)
+        return choose(logits, masks, jobs, *rest)
 
     monkeypatch.setattr(lane, "choose", spoiled)
 

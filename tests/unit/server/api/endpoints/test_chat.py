@@ -231,8 +231,13 @@ def test_steerers_and_drafts_by_name(client: openai.OpenAI) -> None:
 
 
 REFUSED: list[tuple[dict[str, Any], str, str]] = [
-    ({"frequency_penalty": 0.5}, "frequency_penalty", "unsupported_value"),
-    ({"logit_bias": {"5": 1}}, "logit_bias", "unsupported_value"),
+    ({"frequency_penalty": 2.5}, "frequency_penalty", "invalid_value"),
+    ({"logit_bias": {"-1": 1}}, "logit_bias.-1", "invalid_value"),
+    ({"logit_bias": {"5": 101}}, "logit_bias.5", "invalid_value"),
+    ({"logit_bias": {"99999": 1}}, "logit_bias", "invalid_value"),
+    ({"presence_penalty": 1, "guided": {"draft": "auto"}}, "presence_penalty", "unsupported_combination"),
+    ({"logit_bias": {"5": 1}, "response_format": AS_PERSON, "guided": {"sampler": {"name": "smc"}}}, "logit_bias",
+     "unsupported_combination"),
     ({"store": True}, "store", "unsupported_value"),
     ({"reasoning_effort": "high"}, "reasoning_effort", "unsupported_value"),
     ({"extra_body": {"min_p": 0.1}}, "min_p", "unknown_parameter"),
@@ -271,6 +276,20 @@ def test_what_cannot_be_honoured_is_refused_by_its_path(
     with pytest.raises(openai.BadRequestError) as caught:
         asked(client, **more)
     assert (caught.value.param, caught.value.code) == (param, code)
+
+
+def test_biases_come_before_the_mask_and_penalties_count_what_was_written(client: openai.OpenAI) -> None:
+    digits = {"grammar": {"type": "regex", "text": "[0-9]{12}"}}
+    greedy = {"temperature": 0, "guided": {**digits, "tokens": True}}
+    plain = asked(client, **greedy)
+    first = plain.choices[0].guided["tokens"][0]
+    biased = asked(client, **greedy, logit_bias={str(first["id"]): -100})
+    assert biased.choices[0].guided["tokens"][0]["id"] != first["id"]
+    assert len(text_of(biased)) == 12, "a bias takes nothing from the grammar"
+    forced = asked(client, **greedy, logit_bias={str(biased.choices[0].guided["tokens"][0]["id"]): 100})
+    assert len({token["id"] for token in forced.choices[0].guided["tokens"][:-1]}) == 1
+    varied = asked(client, **greedy, frequency_penalty=2, presence_penalty=2)
+    assert len(set(text_of(varied))) > len(set(text_of(plain)))
 
 
 def test_values_that_change_nothing_are_taken(client: openai.OpenAI) -> None:
