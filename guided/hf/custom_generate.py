@@ -13,6 +13,7 @@ from transformers.generation.utils import GenerateDecoderOnlyOutput, GenerateEnc
 
 from guided.constraint.protocol import Constrains
 from guided.errors import LimitError, UnsupportedError
+from guided.hf.front.configured import refuse_configured
 from guided.hf.front.generate_call import check_criteria, prompts_of_call, sequences_of_call, truncation_of_call
 from guided.hf.front.request import stack_of
 from guided.hf.front.sampling import Sampled, Sampler, run_sampler
@@ -66,6 +67,7 @@ class CustomGenerate:
         if generation_config.num_beams != 1:
             raise UnsupportedError("a sampler has no beams", remedy="Leave out num_beams.")
         check_criteria(stopping_criteria or ())
+        refuse_configured(generation_config, "custom_generate")
         ready = self._ready(model)
         truncation = truncation_of_call(logits_processor or ())
         if truncation:

@@ -150,6 +150,8 @@ def generate(
     of it; with beams, assistants, a streamer, stopping criteria and processors that are not transformers' own, which
     need its own loop, a second time where steerers ask for its layers, hidden states or another prompt.  With
     `EntropyAdaptive` first, which is not lossless, the model only runs where the small one is unsure.
+    ``penalty_alpha`` with ``top_k``, ``dola_layers`` and ``guidance_scale``, as options or in a ``generation_config``,
+    are steerers, too.
 
     ``heal`` takes back the end of each prompt as far as its tokens depend on what follows, and generates it again (it
     is not in the result's text, and its tokens count).  ``canonical`` allows only tokens that the tokenizer itself

@@ -17,6 +17,7 @@ from guided.draft.auto import Drafting, auto
 from guided.draft.loop.speculate import Speculated
 from guided.draft.loop.statistics import Statistics
 from guided.errors import GuidedError
+from guided.hf.front.configured import refuse_configured
 from guided.hf.front.draft_argument import check_adaptive, drafting_for
 from guided.hf.front.generate_call import GenerateCall, prompts_of_call, sequences_of_call
 from guided.hf.front.own_loop import OwnLoop
@@ -62,6 +63,7 @@ class DraftGenerate:
         what `OwnLoop.of` raises.
         """
         call = GenerateCall.of(input_ids, **given)
+        refuse_configured(call.config, "draft_generate")
         repeats = max(call.config.num_return_sequences or 1, 1)
         prompts = prompts_of_call(model, input_ids, inputs_tensor, given, repeats)
         loop = OwnLoop.of(

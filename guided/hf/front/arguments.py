@@ -8,10 +8,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from guided.errors import UnsupportedError
+from guided.hf.front.configured import Configured
 from guided.hf.front.encoding import is_single
 from guided.hf.front.request import OWN_OPTIONS, Request, read_model, read_prompts, stack_of
 from guided.hf.front.thinking import DraftFirst, Think, conditioned, least_taken, thinking_of
 from guided.hf.front.transformers_loop import run_transformers, transformers_options
+from guided.steer import Stack
 
 if TYPE_CHECKING:
     from guided.diffusion import Denoiser
@@ -128,14 +130,37 @@ class Arguments:
             ends = sorted(self._denoiser.eos_ids)
         if not whole:
             options = transformers_options(options, tokenizer, self.n)
+        configured = self._configured(options, model)
         prompts = read_prompts(
             self.prompt, self.grammar, model, tokenizer, ends, max_new_tokens=self.max_new_tokens, chat=self.chat,
             heal=self.heal, canonical=self.canonical, potentials=whole,
         )  # fmt: skip
+        stack = stack_of(self.steer)
+        # Guidance alone stays with transformers' own loop, which knows it.
+        if whole or drafting is not None or stack or not configured.only_guidance:
+            first = [] if stack.adaptive is None else [stack.adaptive]
+            stack = Stack([*first, configured.stack([prompt.ids for prompt in prompts]), *stack.steerers])
+            options = configured.without(options, transformers=not whole)
         return Request(
-            model, tokenizer, ends, prompts, self.max_new_tokens, self.n, self.seed, stack_of(self.steer),
+            model, tokenizer, ends, prompts, self.max_new_tokens, self.n, self.seed, stack,
             bool(self.options.get("same_tokenizer", False)), drafting, options,
         )  # fmt: skip
+
+    def _configured(self, options: Mapping[str, Any], model: Any) -> Configured:
+        """Steering by transformers' names; samplers and searches, which read no configuration, take the options' own.
+
+        Raises `UnsupportedError` for contrastive search with a sampler or a search.
+        """
+        if self._denoiser is not None:
+            return Configured()
+        found = Configured.of(options, None if self._looks_at_whole_texts else model)
+        if self._looks_at_whole_texts and found.penalty_alpha is not None:
+            raise UnsupportedError(
+                "penalty_alpha is contrastive search, which takes the best token and weighs no texts",
+                where="guided.generate",
+                remedy="Leave it out, or sampler= and search=.",
+            )
+        return found
 
     @cached_property
     def _denoiser(self) -> Denoiser | None:

@@ -28,9 +28,6 @@ INSTEAD = {
     "prompt_lookup_num_tokens": "draft=guided.draft.Drafting(guided.draft.PromptLookup(), Fixed(10))",
     "assistant_early_exit": "draft=guided.draft.Drafting(guided.draft.EarlyExit(...), Fixed(8))",
     "custom_generate": "draft=, which is itself a custom_generate: guided.hf.speculation.draft_generate",
-    "guidance_scale": "steer=[guided.steer.ClassifierFree(...)]",
-    "penalty_alpha": "steer=[guided.steer.ContrastiveSearch(...)]",
-    "dola_layers": "steer=[guided.steer.DoLa(...)]",
     "constraints": "search=guided.search.dynamic_beam_search, without draft=",
     "force_words_ids": "search=guided.search.dynamic_beam_search, without draft=",
 }
