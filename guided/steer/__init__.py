@@ -1,12 +1,13 @@
 """Steering: pure logits to logits formulas, objects that declare what they need, stacks of them over a model.
 
 Reading order: `declaration` (what a steerer asks for and is handed), `formulas` (the methods), `second_model`,
-`second_prompt`, `inner_layers`, `rewarded`, `text_so_far`, `masking` (the objects), `stack`, `layout`, `rows`,
+`second_prompt`, `inner_layers`, `rewarded`, `text_so_far`, `anti_model`, `masking` (the objects), `stack`, `layout`, `rows`,
 `steered` (what runs them), `adaptive`, `blocks`, `lookahead` (what is no function of logits), `scorer` and
 `transitions` (what some need).  Loads torch.
 """
 
 from guided.steer.adaptive import EntropyAdaptive
+from guided.steer.anti_model import FSD, FSDVectors
 from guided.steer.blocks import BlockResult, best_of_blocks
 from guided.steer.declaration import (
     AsGiven,
@@ -38,6 +39,7 @@ from guided.steer.transitions import TransitionGraph
 __all__ = [
     "ARGS",
     "ARM",
+    "FSD",
     "FUDGE",
     "GRAD",
     "RAD",
@@ -58,6 +60,7 @@ __all__ = [
     "DoLa",
     "DynamicFocus",
     "EntropyAdaptive",
+    "FSDVectors",
     "Hypothesis",
     "Instructive",
     "LastToken",

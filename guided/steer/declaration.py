@@ -156,6 +156,13 @@ class Candidates:
     """The hidden state of this branch after each candidate: one more pass over ``k`` tokens a row."""
     history: bool = False
     """With ``ahead``: its hidden states of all tokens so far, too."""
+    behind: Branch | None = None
+    """Without ``ahead``: the hidden states of this branch of all tokens so far, at no pass more."""
+
+    @property
+    def watched(self) -> Branch | None:
+        """The branch whose hidden states are wanted."""
+        return self.behind if self.ahead is None else self.ahead
 
 
 @dataclass(frozen=True)

@@ -36,11 +36,11 @@ class Layout:
     branches: tuple[tuple[Place, ...], ...]
     """For each steerer its branches, in order."""
     ahead: tuple[Place | None, ...]
-    """For each steerer the branch that is looked ahead on."""
+    """For each steerer the branch whose hidden states it reads: one token ahead, or of all tokens so far."""
 
     @property
     def looks_ahead(self) -> bool:
-        """Whether some steerer asks for scores after its candidates."""
+        """Whether some steerer reads hidden states that are known for the end of a row only."""
         return any(place is not None for place in self.ahead)
 
 
@@ -100,11 +100,11 @@ def arrange(
     for declaration in declarations:
         branches.append(tuple(place(branch) for branch in declaration.branches))
         wanted = declaration.candidates
-        if wanted is None or wanted.ahead is None:
+        if wanted is None or wanted.watched is None:
             ahead.append(None)
             continue
-        looked = replace(wanted.ahead, needs=with_hidden(wanted.ahead.needs))
-        ahead.append(place(looked, wanted.history))
+        looked = replace(wanted.watched, needs=with_hidden(wanted.watched.needs))
+        ahead.append(place(looked, wanted.history or wanted.ahead is None))
     runs = tuple(Run(draft.model, tuple(draft.prompts), draft.needs, frozenset(draft.history)) for draft in drafts)
     return Layout(runs, base, tuple(branches), tuple(ahead))
 
@@ -155,8 +155,8 @@ def _table(model: LanguageModel) -> object | None:
 def check_abilities(model: LanguageModel, declaration: Declaration, where: str) -> None:
     """Raise `UnsupportedError` for what a model cannot give; ``where`` names the steerer."""
     asked = [(branch.model, branch.needs) for branch in declaration.branches]
-    if declaration.candidates is not None and declaration.candidates.ahead is not None:
-        asked.append((declaration.candidates.ahead.model, with_hidden(declaration.candidates.ahead.needs)))
+    if declaration.candidates is not None and declaration.candidates.watched is not None:
+        asked.append((declaration.candidates.watched.model, with_hidden(declaration.candidates.watched.needs)))
     for other, needs in asked:
         try:
             check_needs(needs, (other or model).can, "the model" if other is None else "its other model")

@@ -19,17 +19,17 @@ from guided.steer.rows import BranchRows
 
 __all__ = ["Look", "Plan", "look_in"]
 
-Look = Callable[[Place, torch.Tensor], tuple[torch.Tensor, tuple[torch.Tensor, ...]]]
-"""Hidden states ``[n, k, d]`` after candidates ``[n, k]`` on a branch, and those of all tokens before."""
+Look = Callable[[Place, torch.Tensor | None], tuple[torch.Tensor | None, tuple[torch.Tensor, ...]]]
+"""Hidden states ``[n, k, d]`` after candidates ``[n, k]``, where there are any, on a branch; and of all tokens before."""
 
 
 def look_in(runs: Sequence[BranchRows], rows: Sequence[int]) -> Look:
     """Looks ahead from the ends of these rows, one for each position that is steered."""
 
-    def look(place: Place, ids: torch.Tensor) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
+    def look(place: Place, ids: torch.Tensor | None) -> tuple[torch.Tensor | None, tuple[torch.Tensor, ...]]:
         run = runs[place.run]
         history = run.history(rows, place.prompt) if place.prompt in run.run.history else ()
-        return run.ahead(rows, place.prompt, ids), history
+        return None if ids is None else run.ahead(rows, place.prompt, ids), history
 
     return look
 
@@ -93,8 +93,9 @@ class Plan:
                 ids = likeliest(logits, declaration.candidates.k)
                 rewards = _rewards(declaration.candidates, logits, ids, texts, prompt_lengths)
                 if ahead is not None and look is not None:
-                    hidden, history = look(ahead, _possible(logits, ids))
-                    hidden = hidden.to(logits)
+                    after = _possible(logits, ids) if declaration.candidates.ahead is not None else None
+                    hidden, history = look(ahead, after)
+                    hidden = None if hidden is None else hidden.to(logits)
                     history = tuple(states.to(logits) for states in history)
             seen = Seen(branches, ids, rewards, hidden, history, texts, prompt_lengths, rows)
             logits = steerer.steer(logits, seen)
@@ -103,8 +104,8 @@ class Plan:
 
 def _models(declaration: Declaration) -> list[LanguageModel]:
     branches = list(declaration.branches)
-    if declaration.candidates is not None and declaration.candidates.ahead is not None:
-        branches.append(declaration.candidates.ahead)
+    if declaration.candidates is not None and declaration.candidates.watched is not None:
+        branches.append(declaration.candidates.watched)
     return [branch.model for branch in branches if branch.model is not None]
 
 
@@ -112,8 +113,8 @@ def _reads_prompt_end(declaration: Declaration) -> bool:
     """Whether a longer prompt is not the same as a longer text."""
     branches = list(declaration.branches)
     wanted = declaration.candidates
-    if wanted is not None and wanted.ahead is not None:
-        branches.append(wanted.ahead)
+    if wanted is not None and wanted.watched is not None:
+        branches.append(wanted.watched)
     return (
         declaration.prompt_end
         or (wanted is not None and wanted.reward is not None and not wanted.reward.prompt)

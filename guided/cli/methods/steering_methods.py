@@ -277,6 +277,14 @@ METHODS: dict[str, Method] = {
     "contrastive-search": Method(
         "away from tokens like earlier ones", {"alpha": _NUMBER, "top_k": _COUNT}, _made("ContrastiveSearch")
     ),
+    "fsd": Method(
+        "frustratingly simple decoding: away from n-grams of the text",
+        {"alpha": _NUMBER, "top_k": _COUNT, "n": _COUNT, "smoothing": _NUMBER},
+        _made("FSD"),
+    ),
+    "fsd-vectors": Method(
+        "the same by hidden states", {"alpha": _NUMBER, "top_k": _COUNT, "n": _COUNT}, _made("FSDVectors")
+    ),
     "adaptive": Method(
         "entropy adaptive decoding: the model runs only where a small one is unsure; NOT LOSSLESS; goes first",
         {

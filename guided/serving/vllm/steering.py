@@ -56,8 +56,8 @@ def _check(given: Stack | Steerer | Sequence[Steerer]) -> None:
         raise _unserved(type(stack.adaptive).__name__)
     for steerer in stack.steerers:
         declaration = steerer.declare(ServedModel(0, frozenset()))
-        ahead = declaration.candidates.ahead if declaration.candidates is not None else None
-        if any(branch.model is None for branch in (*declaration.branches, *(() if ahead is None else (ahead,)))):
+        watched = declaration.candidates.watched if declaration.candidates is not None else None
+        if any(branch.model is None for branch in (*declaration.branches, *(() if watched is None else (watched,)))):
             raise _unserved(type(steerer).__name__)
 
 

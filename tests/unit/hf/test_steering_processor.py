@@ -28,6 +28,7 @@ from guided.steer import (
     DExperts,
     DoLa,
     DynamicFocus,
+    FSDVectors,
     Instructive,
     LayersOverLayers,
     ModelReward,
@@ -83,12 +84,13 @@ def steerers(base, amateur):
         "controlled": ControlledDecoding(ModelReward(lambda hidden: hidden[:, 0]), top_k=4),
         "momentum": Momentum(),
         "search": ContrastiveSearch(),
+        "fsd-vectors": FSDVectors(),
     }
 
 
 NAMES = [
     "contrastive", "dexperts", "proxy", "context", "cfg", "instructive", "debias", "dola", "lol", "decore", "focus",
-    "rad", "rad-model", "controlled", "momentum", "search",
+    "rad", "rad-model", "controlled", "momentum", "search", "fsd-vectors",
 ]  # fmt: skip
 
 

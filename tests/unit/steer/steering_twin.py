@@ -9,6 +9,7 @@ from guided.lm import NOTHING, TableModel
 from guided.steer import (
     ARGS,
     ARM,
+    FSD,
     FUDGE,
     GRAD,
     RAD,
@@ -23,6 +24,7 @@ from guided.steer import (
     Divergence,
     DoLa,
     DynamicFocus,
+    FSDVectors,
     Instructive,
     LayersOverLayers,
     Mixture,
@@ -124,6 +126,8 @@ def steerers_with(base, amateur, other):
         "controlled": ControlledDecoding(OWN_HEAD, top_k=5),
         "momentum": Momentum(),
         "search": ContrastiveSearch(),
+        "fsd": FSD(n=2),
+        "fsd-vectors": FSDVectors(n=3),
         "grad": GRAD(TransitionGraph.of(base, [(1, 2, 3, 1, 2, 4), (0, 0, 5)])),
     }
 
@@ -158,11 +162,12 @@ def alone(steerers, base, prompt, tokens) -> torch.Tensor:
                 whole = (prompt if wanted.reward.prompt else ()) + tokens
                 found = [wanted.reward.of([(*whole, token)])[0] for token in ids[0].tolist()]
                 rewards = torch.tensor([found], dtype=logits.dtype)
-            if wanted.ahead is not None:
-                model = wanted.ahead.model or base
-                own = tuple(wanted.ahead.prompt(prompt)) + tokens
-                ahead = torch.tensor(np.array([[model.hidden((*own, token)) for token in ids[0].tolist()]]))
-                if wanted.history:
+            if wanted.watched is not None:
+                model = wanted.watched.model or base
+                own = tuple(wanted.watched.prompt(prompt)) + tokens
+                if wanted.ahead is not None:
+                    ahead = torch.tensor(np.array([[model.hidden((*own, token)) for token in ids[0].tolist()]]))
+                if wanted.history or wanted.ahead is None:
                     history = (torch.tensor(np.array([model.hidden(own[: n + 1]) for n in range(len(own))])),)
         seen = Seen(branches, ids, rewards, ahead, history, (prompt + tokens,), (len(prompt),))
         logits = steerer.steer(logits, seen)
