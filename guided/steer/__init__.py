@@ -1,8 +1,8 @@
 """Steering: pure logits to logits formulas, objects that declare what they need, stacks of them over a model.
 
 Reading order: `declaration` (what a steerer asks for and is handed), `formulas` (the methods), `second_model`,
-`second_prompt`, `inner_layers`, `rewarded`, `text_so_far`, `anti_model`, `masking` (the objects), `stack`, `layout`, `rows`,
-`steered` (what runs them), `adaptive`, `blocks`, `lookahead` (what is no function of logits), `scorer` and
+`second_prompt`, `inner_layers`, `rewarded`, `text_so_far`, `anti_model`, `masking` (the objects), `stack`, `layout`,
+`rows`, `steered` (what runs them), `adaptive`, `blocks`, `lookahead` (what is no function of logits), `scorer` and
 `transitions` (what some need).  Loads torch.
 """
 

@@ -20,7 +20,7 @@ from guided.steer.rows import BranchRows
 __all__ = ["Look", "Plan", "look_in"]
 
 Look = Callable[[Place, torch.Tensor | None], tuple[torch.Tensor | None, tuple[torch.Tensor, ...]]]
-"""Hidden states ``[n, k, d]`` after candidates ``[n, k]``, where there are any, on a branch; and of all tokens before."""
+"""Hidden states ``[n, k, d]`` after candidates ``[n, k]``, if any, on a branch, and those of all tokens before."""
 
 
 def look_in(runs: Sequence[BranchRows], rows: Sequence[int]) -> Look:

@@ -23,6 +23,7 @@ from guided.nano.experts import Expert
 from guided.steer import (
     ARGS,
     ARM,
+    FSD,
     FUDGE,
     GRAD,
     RAD,
@@ -37,6 +38,7 @@ from guided.steer import (
     DoLa,
     DynamicFocus,
     EntropyAdaptive,
+    FSDVectors,
     Instructive,
     LayersOverLayers,
     Mixture,
@@ -331,6 +333,10 @@ METHODS: dict[MethodName, Method] = {
     MethodName.DEAL: Method(TaskName.WORDS, f"weight {DEAL_WEIGHT:g} (chosen)", _deal(DEAL_WEIGHT), base=_deal(0.0)),
     MethodName.MOMENTUM: Method(TaskName.LONG, "alpha 0.2, top_k 5", _steered(lambda kit, prompts: Momentum())),
     MethodName.SEARCH: Method(TaskName.LONG, "alpha 0.6, top_k 4", _steered(lambda kit, prompts: ContrastiveSearch())),
+    MethodName.FSD: Method(TaskName.LONG, "alpha 0.6, top_k 5, n 3", _steered(lambda kit, prompts: FSD())),
+    MethodName.FSD_VECTORS: Method(
+        TaskName.LONG, "alpha 0.4, top_k 5, n 2", _steered(lambda kit, prompts: FSDVectors())
+    ),
     MethodName.GRAD: Method(TaskName.NEW_FACTS, f"weight {GRAD_WEIGHT:g} (chosen)", _grad),
     MethodName.ADAPTIVE: Method(
         TaskName.FACTS,

@@ -33,5 +33,7 @@ class MethodName(str, Enum):
     DEAL = "deal"
     MOMENTUM = "momentum"
     SEARCH = "contrastive-search"
+    FSD = "fsd"
+    FSD_VECTORS = "fsd-vectors"
     GRAD = "grad"
     ADAPTIVE = "entropy-adaptive"

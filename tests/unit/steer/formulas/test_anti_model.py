@@ -32,7 +32,9 @@ def ngrams_twin(text, candidate, n, smoothing):
     for order in reversed(range(n)):
         counts = tables[order].get(tuple(text[len(text) - order :]), Counter())
         if candidate in counts:
-            share = counts[candidate] / (counts.total() + 1) * smoothing if order else counts[candidate] / counts.total()
+            share = (
+                counts[candidate] / (counts.total() + 1) * smoothing if order else counts[candidate] / counts.total()
+            )
             found += left * share
             left -= left * smoothing
     return found
