@@ -7,8 +7,9 @@
 #   make test-serving the plug-in of vLLM in vLLM itself, in an environment of its own (4 GB)
 #   make test-engines MLX-LM, llama.cpp, SGLang and others, in one of their own (5 GB)
 #   make test-frameworks   LangChain and others that ask for objects, in one of their own
-#   make test-browser the page of `guided serve` in Chromium, which has to be installed (axe-core too where npm is)
+#   make test-browser the page of `guided serve` and the site in Chromium, which has to be installed (axe-core too where npm is)
 #   make docs         the documentation site, in build/site; a broken link is an error
+#   make diagrams     the diagrams of the pages, in docs/images, by Mermaid in Chromium
 #   make dist         the wheel and the source archive, in dist/
 #   make test-wheel   the wheel in an environment that has nothing else, outside the repository, read-only
 #   make lint         ruff and mypy only                 make bench       the benchmarks, beside peers (needs DATA)
@@ -26,7 +27,7 @@ EXTRAS := hf,numba,sql,postgresql,mysql,duckdb,arrow,bench,eval,ray,serve,monito
 export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: install demo test test-slow test-low test-serving test-engines test-frameworks test-browser docs dist test-wheel lint bench clean
+.PHONY: install demo test test-slow test-low test-serving test-engines test-frameworks test-browser docs diagrams dist test-wheel lint bench clean
 .DEFAULT_GOAL := install
 
 install: $(STAMP)
@@ -78,6 +79,7 @@ $(LOW)/.installed: pyproject.toml
 DOCS := .venv-docs
 docs: $(DOCS)/.installed
 	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
+	@$(DOCS)/bin/python docs/site/check.py build/site
 
 $(DOCS)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(DOCS)
@@ -145,13 +147,16 @@ $(FRAMEWORKS)/.installed: pyproject.toml constraints.txt
 # The page in a real browser: Playwright drives the Chromium that is installed, and axe-core, where npm can fetch it, looks
 # for what keeps people out.  Screenshots go into the docs.
 BROWSER := .browser
-test-browser: $(STAMP) $(BROWSER)/.installed
+test-browser: $(STAMP) $(BROWSER)/.installed docs
 	@PYTHONPATH=$(BROWSER)/python GUIDED_SCREENSHOTS=docs/images \
 		GUIDED_AXE=$(BROWSER)/node_modules/axe-core/axe.min.js $(BIN)/python -m pytest tests/browser -rs
 
+diagrams: $(STAMP) $(BROWSER)/.installed
+	@PYTHONPATH=$(BROWSER)/python $(BIN)/python docs/site/diagrams.py $(BROWSER)/node_modules/mermaid/dist/mermaid.min.js
+
 $(BROWSER)/.installed: Makefile
 	$(BIN)/python -m pip install --target $(BROWSER)/python --upgrade 'playwright>=1.50'
-	npm install --prefix $(BROWSER) --no-save 'axe-core@4' || echo "== no axe-core: its checks are left out"
+	npm install --prefix $(BROWSER) --no-save 'axe-core@4' 'mermaid@11' || echo "== no axe-core: its checks are left out"
 	@touch $@
 
 clean:

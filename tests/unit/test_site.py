@@ -1,11 +1,13 @@
-"""The documentation site names every public name and every page."""
+"""The documentation site names every public name and every page, and has the pictures of its diagrams."""
 
 from __future__ import annotations
 
 import doctest
 import importlib
+import importlib.util
 import re
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -33,3 +35,49 @@ def test_the_start_page_runs():
     pytest.importorskip("transformers")
     found = doctest.testfile(str(DOCS / "index.md"), module_relative=False, optionflags=doctest.ELLIPSIS)
     assert found.attempted and not found.failed
+
+
+def tool(name: str) -> ModuleType:
+    """A file of ``docs/site``, which is no package."""
+    spec = importlib.util.spec_from_file_location(f"site_{name}", DOCS / "site" / f"{name}.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_diagram_has_its_picture():
+    diagrams = tool("diagrams")
+    pages = {page: diagrams.BLOCK.findall(page.read_text()) for page in DOCS.rglob("*.md")}
+    assert sum(map(len, pages.values())) >= 3
+    drawn = {DOCS / diagrams.picture(page.relative_to(DOCS).as_posix(), at + 1): source
+             for page, sources in pages.items() for at, source in enumerate(sources)}  # fmt: skip
+    assert set(drawn) == set(DOCS.glob("images/diagram-*.svg"))
+    for picture, source in drawn.items():
+        assert diagrams.digest(source) in picture.read_text(), f"{picture.name}: make diagrams"
+
+
+def test_a_diagram_that_was_changed_is_an_error():
+    diagrams = tool("diagrams")
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="ARCHITECTURE.md"))
+    text = (DOCS / "ARCHITECTURE.md").read_text()
+    assert diagrams.on_page_markdown(text, page).count("](images/diagram-architecture-") == 3
+    with pytest.raises(ValueError, match="make diagrams"):
+        diagrams.on_page_markdown(text.replace("token effects", "effects of tokens"), page)
+
+
+def test_what_is_wrong_with_a_site_is_found(tmp_path):
+    check = tool("check")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "index.html").write_text('<h1 id="here">A</h1><a href="../index.html#there">up</a>')
+    (tmp_path / "index.html").write_text('<p id="there"></p><a href="a/#here"></a><a href="https://x.org">x</a>')
+    assert check.problems(tmp_path) == []
+    (tmp_path / "index.html").write_text('<a href="a/#there"></a><a href="b/"></a><script src="//x.org/a.js"></script>')
+    (tmp_path / "site.css").write_text("@import 'https://x.org/font.css'")
+    assert sorted(check.problems(tmp_path)) == [
+        "a/index.html: no anchor ../index.html#there",
+        "index.html: loads //x.org/a.js",
+        "index.html: no anchor a/#there",
+        "index.html: no b/",
+        "site.css: loads from outside",
+    ]

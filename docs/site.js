@@ -1,0 +1,7 @@
+// What the theme leaves out for who uses a keyboard or a screen reader. Its table wrappers come a little later than the page.
+document.querySelector(".md-search[role=dialog]")?.setAttribute("aria-label", "Search");
+const reachable = () => document.querySelectorAll(".md-typeset__scrollwrap, .md-typeset pre > code").forEach((box) => {
+  box.tabIndex = 0;
+});
+reachable();
+new MutationObserver(reachable).observe(document.body, { childList: true, subtree: true });
