@@ -18,6 +18,7 @@ from guided.constraint.engine.machine import ConstraintMachine
 from guided.constraint.explain import explain
 from guided.constraint.limits import Limits
 from guided.constraint.machines import machine_for
+from guided.constraint.shown import constraint_html
 from guided.constraint.special import named_special_tokens
 from guided.grammar.ir import Grammar
 from guided.kernels.data.addresses import address
@@ -76,6 +77,9 @@ class Constraint:
 
     def __repr__(self) -> str:
         return f"<Constraint {self.grammar!r} over {self.vocabulary!r}>"
+
+    def _repr_html_(self) -> str:
+        return constraint_html(self, self.grammar)
 
     def fill_mask(self, state: int, row: NDArray[np.uint32]) -> None:
         """Write the mask of ``state`` to ``row`` (``uint32[n_words]``): bit ``t & 31`` of word ``t >> 5`` per token.

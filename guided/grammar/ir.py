@@ -25,6 +25,7 @@ from guided.collection import untrack
 from guided.grammar.ranged import Ranges
 from guided.grammar.regular.any_text import text_excluding
 from guided.grammar.regular.expr import Expr, concat, json_string, literal, words
+from guided.grammar.shown import grammar_html
 
 if TYPE_CHECKING:
     from guided.grammar.attributed.language import AttributedLanguage
@@ -393,6 +394,9 @@ class Grammar:
             raise TypeError("this grammar was built by hand; set `rebuild` to make it picklable")
         function, arguments, keywords = self.rebuild
         return (_call, (function, arguments, dict(keywords)))
+
+    def _repr_html_(self) -> str:
+        return grammar_html(self)
 
     def __repr__(self) -> str:
         if self.language is not None:

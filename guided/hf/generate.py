@@ -46,6 +46,7 @@ def generate(
     heal: bool = False,
     canonical: bool = False,
     think: Think | None = None,
+    distortion: bool = False,
     **options: Any,
 ) -> Generation: ...
 
@@ -67,6 +68,7 @@ def generate(
     heal: bool = False,
     canonical: bool = False,
     think: Think | None = None,
+    distortion: bool = False,
     **options: Any,
 ) -> Generation | list[Generation]: ...
 
@@ -133,6 +135,7 @@ def generate(
     heal: bool = False,
     canonical: bool = False,
     think: Think | None = None,
+    distortion: bool = False,
     **options: Any,
 ) -> Any:
     """Generate text that is in the grammar's language, whole, in at most ``max_new_tokens`` tokens.
@@ -156,6 +159,7 @@ def generate(
     ``heal`` takes back the end of each prompt as far as its tokens depend on what follows, and generates it again (it
     is not in the result's text, and its tokens count).  ``canonical`` allows only tokens that the tokenizer itself
     would make of prompt and text; see `guided.heal` and `guided.canonical` for the tokenizers that they know.
+    ``distortion=True`` reads the text once more: `Generation.distortion` says what the grammar took from the model.
 
     Returns one `Generation` for one prompt, else a list of them, in order; with ``n`` texts drawn for each prompt
     (transformers' ``num_return_sequences``) always a list.  ``seed`` seeds the draws of this call alone.  Raises
@@ -189,6 +193,6 @@ def generate(
     """
     given = Arguments(
         model, prompt, grammar, sampler, search, must_include, must_exclude, draft, n, seed, steer, tokenizer,
-        max_new_tokens, chat, heal, canonical, think, options,
+        max_new_tokens, chat, heal, canonical, think, distortion, options,
     )  # fmt: skip
     return given.results()

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.html import number, share
+from guided.infer.shown import drawn_html, log_ml_shown
 from guided.infer.weights import effective_sample_size, family_shares, log_mean_exp, normalised, relative_error
 from guided.vocab.vocabulary import Vocabulary
 
@@ -52,6 +54,13 @@ class Cost:
     def acceptance(self) -> float:
         """The share of tested tokens that were allowed; 1 where none was tested."""
         return self.accepted / self.tested if self.tested else 1.0
+
+    def shown(self) -> list[tuple[str, object]]:
+        """What a notebook says of it."""
+        return [
+            ("passes of the model", f"{self.model_calls:,} over {self.model_rows:,} positions"),
+            ("questions to potentials", f"{self.constraint_calls:,}"),
+        ]
 
 
 @dataclass(frozen=True)
@@ -121,6 +130,17 @@ class Population:
     weight is one family's, or one run cannot tell: see `pooled`."""
     families: tuple[int, ...] = ()
     """Which particle of the first population each one descends from; empty where sequences were merged."""
+
+    def _repr_html_(self) -> str:
+        known: list[tuple[str, object]] = [
+            ("particles", len(self)),
+            ("finished", sum(particle.finished for particle in self)),
+            ("log_ml, nats", log_ml_shown(self.log_ml, self.log_ml_error)),
+            ("effective sample size", number(self.ess)),
+            ("effective number of families", number(self.ancestral_ess)),
+            ("resampled", f"{len(self.resampled)} times"),
+        ]
+        return drawn_html("Population", [*known, *self.cost.shown()], self.posterior())
 
     def __len__(self) -> int:
         return len(self.particles)
@@ -227,6 +247,15 @@ class Samples:
     estimate but a bound, infinite where one run cannot tell."""
     missing: int = 0
     """How many of the samples that were asked for are not here, because the attempts were used up."""
+
+    def _repr_html_(self) -> str:
+        known: list[tuple[str, object]] = [
+            ("samples", f"{len(self)}, and {self.missing} missing" if self.missing else len(self)),
+            ("finished", sum(particle.finished for particle in self)),
+            ("log_ml, nats", log_ml_shown(self.log_ml, self.log_ml_error)),
+            ("attempts kept", share(self.acceptance)),
+        ]
+        return drawn_html("Samples", [*known, *self.cost.shown()], self.posterior())
 
     def __len__(self) -> int:
         return len(self.particles)

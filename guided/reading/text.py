@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from guided.errors import TextError
+from guided.html import card, facts, preformatted
 
 __all__ = ["Text"]
 
@@ -24,6 +25,14 @@ class Text:
     """True when this is a whole text of the grammar; False if something else cut it."""
     read: Callable[[str], Any] = field(default=str, repr=False, compare=False)
     """From a whole text to `value`."""
+
+    def _repr_html_(self) -> str:
+        return self._card(preformatted(self.text))
+
+    def _card(self, text: str) -> str:
+        """What a notebook shows around the text, which is HTML."""
+        ended = "whole" if self.finished else "cut before it was whole"
+        return card("Text", text, facts((("tokens", len(self.token_ids)), ("the text is", ended))))
 
     @cached_property
     def value(self) -> Any:

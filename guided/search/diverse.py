@@ -17,7 +17,7 @@ from guided.errors import GuidedError
 from guided.lm.model import LanguageModel
 from guided.search.beam import check_sizes
 from guided.search.frontier import Choices, Frontier, Node
-from guided.search.result import Finished, Hypothesis, SearchCost, cost_of
+from guided.search.result import Finished, Hypothesis, SearchCost, cost_of, found_html
 
 __all__ = ["DiverseFound", "diverse_beam_search"]
 
@@ -38,6 +38,9 @@ class DiverseFound:
         for hypothesis in order:
             first.setdefault(hypothesis.tokens, hypothesis)
         return tuple(first.values())
+
+    def _repr_html_(self) -> str:
+        return found_html(f"Found by {len(self.groups)} groups", self.hypotheses, self.cost)
 
 
 def diverse_beam_search(

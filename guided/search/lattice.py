@@ -18,7 +18,7 @@ from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError
 from guided.lm.model import LanguageModel
 from guided.search.frontier import Choices, Frontier, Node
-from guided.search.result import Hypothesis, SearchCost, cost_of, data_of
+from guided.search.result import Hypothesis, SearchCost, cost_of, data_of, found_html
 
 __all__ = ["Edge", "Lattice", "LatticeFound", "lattice_search"]
 
@@ -107,6 +107,9 @@ class LatticeFound:
     hypotheses: tuple[Hypothesis, ...]
     lattice: Lattice
     cost: SearchCost
+
+    def _repr_html_(self) -> str:
+        return found_html("Found in a lattice", self.hypotheses, self.cost)
 
 
 def lattice_search(

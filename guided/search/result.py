@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from guided.html import card, facts, number, table
 from guided.search.frontier import Frontier, Node
 from guided.vocab.vocabulary import Vocabulary
 
-__all__ = ["Finished", "Found", "Hypothesis", "SearchCost", "cost_of"]
+__all__ = ["Finished", "Found", "Hypothesis", "SearchCost", "cost_of", "found_html"]
+
+_SHOWN = 10
+"""Texts that a notebook shows."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,19 @@ class Found:
 
     def __getitem__(self, place: int) -> Hypothesis:
         return self.hypotheses[place]
+
+    def _repr_html_(self) -> str:
+        return found_html("Found", self.hypotheses, self.cost)
+
+
+def found_html(title: str, hypotheses: Sequence[Hypothesis], cost: SearchCost) -> str:
+    """What a notebook shows of a search."""
+    rows = [
+        (number(each.score), number(each.rank_score), each.text if each.text is not None else repr(each.data))
+        for each in hypotheses[:_SHOWN]
+    ]
+    known = facts([("passes of the model", f"{cost.passes:,} over {cost.rows:,} positions")])
+    return card(title, table(("log probability", "ranked by", "text"), rows, len(hypotheses) - len(rows)), known)
 
 
 def cost_of(frontier: Frontier) -> SearchCost:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from guided import tokenset
 from guided.errors import VocabularyError
+from guided.html import card, facts
 from guided.vocab.cache import Entry, load, store
 from guided.vocab.special import Spelling, checked_special_tokens, spell
 from guided.vocab.trie import Trie, build_trie
@@ -26,6 +27,9 @@ __all__ = ["Vocabulary"]
 
 # Part of the cache's key: raise it when the bytes read for a tokenizer, the trie or the entry's arrays change meaning.
 _FORMAT = 2
+
+_SHOWN = 8
+"""Special tokens that a notebook names."""
 
 # One object per content: constraints that were compiled or unpickled apart still share what is kept with a vocabulary.
 _BY_DIGEST: weakref.WeakValueDictionary[str, Vocabulary] = weakref.WeakValueDictionary()
@@ -282,6 +286,18 @@ class Vocabulary:
 
     def __repr__(self) -> str:
         return f"<Vocabulary: {self.size} ids, {np.count_nonzero(np.diff(self.offsets))} with text, {self.digest[:12]}>"
+
+    def _repr_html_(self) -> str:
+        special = ", ".join(list(self.special_tokens)[:_SHOWN])
+        more = len(self.special_tokens) - _SHOWN
+        known: list[tuple[str, object]] = [
+            ("ids", f"{self.size:,}, of them {np.count_nonzero(np.diff(self.offsets)):,} with text"),
+            ("end of text", ", ".join(map(str, self.eos_ids)) or "none"),
+            ("special tokens", f"{special} and {more:,} more" if more > 0 else special or "none"),
+            ("bytes of the longest token", int(np.diff(self.offsets).max(initial=0))),
+            ("digest", self.digest[:12]),
+        ]
+        return card("Vocabulary", facts(known))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Vocabulary is immutable: cannot set {name!r}")

@@ -20,7 +20,7 @@ ROOT = Path(guided.__file__).parent
 UNIT = Path(__file__).parent
 
 CONSTRAINTS = {
-    "errors", "special_bytes", "collection", "tokenset", "kernels", "vocab", "grammar", "reading", "automata",
+    "errors", "special_bytes", "collection", "tokenset", "html", "kernels", "vocab", "grammar", "reading", "automata",
     "constraint",
 }  # fmt: skip
 """Constraints and all that they rest on."""
@@ -30,13 +30,14 @@ LAYERS: dict[str, set[str]] = {
     "special_bytes": set(),
     "collection": set(),
     "tokenset": set(),
+    "html": set(),
     "nano": {"errors"},
     "kernels": {"errors"},
-    "vocab": {"errors", "special_bytes", "tokenset", "kernels"},
-    "grammar": {"errors", "special_bytes", "collection", "kernels"},
-    "reading": {"errors", "grammar"},
+    "vocab": {"errors", "special_bytes", "tokenset", "html", "kernels"},
+    "grammar": {"errors", "special_bytes", "collection", "html", "kernels"},
+    "reading": {"errors", "html", "grammar"},
     "automata": {"errors", "special_bytes", "collection", "kernels", "grammar"},
-    "constraint": {"errors", "special_bytes", "collection", "tokenset", "kernels", "grammar", "automata", "vocab"},
+    "constraint": {"errors", "special_bytes", "collection", "tokenset", "html", "kernels", "grammar", "automata", "vocab"},
     "lm": {"errors", "vocab"},
     "steer": {*CONSTRAINTS, "lm"},
     "monitor": {*CONSTRAINTS, "lm"},

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
+from guided.html import card, facts, share
+
 __all__ = ["Statistics"]
 
 
@@ -56,6 +58,20 @@ class Statistics:
                 )
             },
         }
+
+    def _repr_html_(self) -> str:
+        times = {
+            "model": self.model_seconds, "drafts": self.draft_seconds, "constraint": self.constraint_seconds,
+            "verification": self.verify_seconds,
+        }  # fmt: skip
+        counts: list[tuple[str, object]] = [
+            ("tokens", f"{self.tokens:,}, of them {self.forced:,} forced"),
+            ("passes of the model", f"{self.passes:,}: {self.tokens_per_pass:.2f} tokens a pass and row"),
+            ("drafted", f"{self.drafted:,}, accepted {share(self.acceptance)}"),
+        ]
+        return card(
+            "What drafts gave", facts([*counts, *((f"{name}, s", f"{took:.3f}") for name, took in times.items())])
+        )
 
     @property
     def tokens_per_pass(self) -> float:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from guided.errors import UnsupportedError
 from guided.hf.front.configured import Configured
+from guided.hf.front.distorted import with_distortions
 from guided.hf.front.encoding import is_single
 from guided.hf.front.request import OWN_OPTIONS, Request, read_model, read_prompts, stack_of
 from guided.hf.front.thinking import DraftFirst, Think, conditioned, least_taken, thinking_of
@@ -50,6 +51,7 @@ class Arguments:
     heal: bool
     canonical: bool
     think: Think | None
+    distortion: bool
     options: Mapping[str, Any]
 
     def results(self) -> Any:
@@ -67,7 +69,8 @@ class Arguments:
         prompts = [self.prompt] if is_single(self.prompt) else list(self.prompt)
         free = replace(
             self, prompt=prompts, grammar=None, think=None, sampler=None, search=None, must_include=(), must_exclude=(),
-            canonical=False, n=None if think.drafts == 1 else think.drafts, max_new_tokens=think.max_new_tokens,
+            canonical=False, distortion=False, n=None if think.drafts == 1 else think.drafts,
+            max_new_tokens=think.max_new_tokens,
         )  # fmt: skip
         drafts: list[str] = [draft.text for draft in free.results()]
         each = think.drafts
@@ -173,7 +176,7 @@ class Arguments:
         """Raise `UnsupportedError` for what asks for the next token of a model that has none."""
         for name, wanted in (
             ("sampler", self.sampler is not None), ("search", self._searches), ("heal", self.heal),
-            ("draft", self.draft is not None), ("steer", bool(self.steer)),
+            ("draft", self.draft is not None), ("steer", bool(self.steer)), ("distortion", self.distortion),
         ):  # fmt: skip
             if wanted:
                 raise UnsupportedError(
@@ -204,12 +207,23 @@ class Arguments:
             name = "search" if self._searches else "sampler"
             if self.heal:
                 raise UnsupportedError(f"a {name} cannot take back the prompt's end", remedy="Leave out heal=True.")
+            if self.distortion:
+                raise UnsupportedError(
+                    f"a {name} weighs whole texts, and masks do not distort them",
+                    remedy="Leave out distortion=True; guided.infer.distortion(...) tells what a mask would take.",
+                )
             if self.grammar is None:
                 raise UnsupportedError(
                     "a sampler and a search need a grammar or a potential",
                     remedy="Leave out sampler= and search=, or pass one.",
                 )
             return
+        if self.distortion and self.grammar is None:
+            raise UnsupportedError(
+                "distortion=True tells what a grammar takes, and there is none",
+                where="guided.generate",
+                remedy="Pass a grammar, or leave it out.",
+            )
         for option in OWN_OPTIONS:
             if option in self.options:
                 raise UnsupportedError(
@@ -235,5 +249,7 @@ class Arguments:
         if request.draft is not None or request.stack:
             from guided.hf.front.own_loop import run_own_loop
 
-            return list(run_own_loop(request))
-        return list(run_transformers(request))
+            results = run_own_loop(request)
+        else:
+            results = run_transformers(request)
+        return with_distortions(request, results) if self.distortion else list(results)

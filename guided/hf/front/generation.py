@@ -14,6 +14,7 @@ from guided.vocab import Vocabulary
 if TYPE_CHECKING:
     from guided.diffusion import Denoised
     from guided.draft import Statistics
+    from guided.infer.analysis.distortion import Distortion
 
 __all__ = ["Generation", "generation_of"]
 
@@ -26,8 +27,14 @@ class Generation(Text):
     """What the whole call cost in which this text was made, and what drafts gave; None without a draft."""
     denoised: Denoised | None = None
     """How a denoiser filled the canvas, step by step; None where the model is none."""
+    distortion: Distortion | None = None
+    """What the grammar took before each token from the model, without steering and at temperature 1; a notebook colours
+    by it.  None without ``distortion=True``."""
     thought: str | None = None
     """The draft without the grammar that this text is conditioned on; None without ``think=``."""
+
+    def _repr_html_(self) -> str:
+        return super()._repr_html_() if self.distortion is None else self._card(self.distortion.marked())
 
 
 def generation_of(

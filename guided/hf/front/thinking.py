@@ -9,16 +9,14 @@ paper's view of a projection, as its code joins drafts instead.  Nothing here ge
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from guided.errors import GuidedError, UnsupportedError
+from guided.hf.front.distorted import distortions_of
 from guided.hf.front.encoding import is_conversation
 from guided.hf.front.generation import Generation
-from guided.hf.front.request import Prompt, Request, truncated
-from guided.hf.language_model import wrapped
-from guided.infer.analysis.distortion import distortion
-from guided.lm import LanguageModel
+from guided.hf.front.request import Request
 
 __all__ = ["DraftFirst", "Think", "conditioned", "least_taken", "thinking_of"]
 
@@ -79,15 +77,5 @@ def least_taken(request: Request, results: Sequence[Generation]) -> int:
 
     Asks the model about all tokens again, one pass a result.
     """
-    model, _ = truncated(replace(request, model=wrapped(request.model, request.tokenizer)))
-    kept = [_kept(model, prompt, result) for prompt, result in zip(request.prompts, results, strict=True)]
+    kept = [each.log_weight for each in distortions_of(request, results)]
     return kept.index(max(kept))
-
-
-def _kept(model: LanguageModel, prompt: Prompt, result: Generation) -> float:
-    """The logarithm of what the masks kept of the model's probability, token by token."""
-    constraint = prompt.constraint
-    if constraint is None:
-        raise UnsupportedError("several drafts are compared by a grammar", where="think", remedy="Pass one.")
-    end = list(constraint.vocabulary.eos_ids)[:1] if result.finished else []
-    return distortion(model, prompt.ids, constraint, [*result.token_ids, *end]).log_weight

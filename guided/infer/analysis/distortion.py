@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError
+from guided.html import card, facts, marked, number, share
 from guided.infer.distribution import distributions_of
 from guided.infer.potentials.potential import Potential, as_potential
 from guided.infer.weights import log_one_minus_exp, log_sum_exp
@@ -55,9 +56,27 @@ class TokenDistortion:
 
 @dataclass(frozen=True)
 class Distortion:
-    """All tokens of one sequence."""
+    """All tokens of one sequence.  In a notebook each is the redder the more the mask took away before it."""
 
     tokens: tuple[TokenDistortion, ...]
+
+    def _repr_html_(self) -> str:
+        return card(
+            "Distortion by the mask",
+            self.marked(),
+            facts((("log weight, nats", number(self.log_weight)), ("log probability, nats", number(self.log_prob)))),
+        )
+
+    def marked(self) -> str:
+        """The text as HTML: each token as red as the share of probability that the mask took away before it."""
+        return marked(
+            (
+                each.data.decode("utf-8", errors="backslashreplace") or "\N{WHITE SQUARE}",
+                each.removed,
+                f"id {each.token}, probability {share(math.exp(each.log_prob))}; the mask took {share(each.removed)}",
+            )
+            for each in self.tokens
+        )
 
     @property
     def data(self) -> bytes:

@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, LimitError, UnsatisfiableError, UnsupportedError
+from guided.html import number
 from guided.infer.potentials.potential import Potential
 from guided.infer.result import Cost, Particle
 from guided.infer.runs.rounds import Round, RoundProgress
 from guided.infer.sequences.exploration import MEMORY, Exploration
 from guided.infer.sequences.visited import ROOT, Row
+from guided.infer.shown import drawn_html
 from guided.infer.weights import log_sum_exp, normalised
 from guided.lm.model import LanguageModel
 
@@ -45,6 +47,14 @@ class Enumeration:
 
     def __len__(self) -> int:
         return len(self.particles)
+
+    def _repr_html_(self) -> str:
+        known: list[tuple[str, object]] = [
+            ("token sequences", f"{len(self):,}"),
+            ("log_ml, nats", number(self.log_ml)),
+            ("not looked at, at most, nats", number(self.log_rest)),
+        ]
+        return drawn_html("Enumeration", [*known, *self.cost.shown()], self.posterior())
 
     @property
     def log_ml(self) -> float:

@@ -6,20 +6,22 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from guided.errors import GuidedError, LimitError, TextError
-from guided.infer.analysis.enumeration import Enumeration
-from guided.infer.result import Population, Samples
+from guided.html import card, facts, share, table
 from guided.infer.weights import normalised
 from guided.reading.json_pointer import pointer_of
 from guided.reading.json_stream import JsonStream
 
 __all__ = ["Alternative", "FieldPosterior", "field_posteriors", "posteriors", "spans_of"]
 
+
+_SHOWN = 20
+"""Values that a notebook shows of a field."""
 
 _DEPTH = 200
 """Levels of nesting: pointers and the comparison of values cost their square, and Python's stack holds 1,000."""
@@ -49,6 +51,21 @@ class FieldPosterior:
     absent: float
     """The weight of the texts that do not have the field."""
 
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                json.dumps(each.value, ensure_ascii=False),
+                share(each.probability),
+                share(each.standard_error),
+                each.count,
+            )
+            for each in self.alternatives[:_SHOWN]
+        ]
+        more = max(len(self.alternatives) - _SHOWN, 0)
+        shown = table(("value", "probability", "standard error", "texts"), rows, more)
+        absent = [("absent", share(self.absent))] if self.absent else []
+        return card(f"Posterior of {self.pointer or 'the whole text'}", shown, facts(absent) if absent else "")
+
     @property
     def best(self) -> Any:
         """The likeliest value where the field is there."""
@@ -61,14 +78,27 @@ class FieldPosterior:
         return -math.fsum(share * math.log(share) for share in shares if share > 0) + 0.0
 
 
-def posteriors(result: Population | Samples | Enumeration) -> dict[str, FieldPosterior]:
-    """The posterior of each field of what a sampler returned, by JSON pointer; see `field_posteriors`.
+class _Drawn(Protocol):
+    @property
+    def data(self) -> bytes: ...
+    @property
+    def logw(self) -> float: ...
+    @property
+    def finished(self) -> bool: ...
+
+
+class _Weighted(Protocol):
+    @property
+    def particles(self) -> Sequence[_Drawn]: ...
+
+
+def posteriors(result: _Weighted) -> dict[str, FieldPosterior]:
+    """The posterior of each field of a `Population`, of `Samples` or an `Enumeration`; see `field_posteriors`.
 
     What did not end is left out, like everything of weight 0.
     """
     particles = [particle for particle in result.particles if particle.finished and particle.logw > -math.inf]
-    logw = [0.0 if isinstance(result, Samples) else particle.logw for particle in particles]
-    return field_posteriors([particle.data for particle in particles], logw)
+    return field_posteriors([particle.data for particle in particles], [particle.logw for particle in particles])
 
 
 def field_posteriors(texts: Sequence[str | bytes], logw: ArrayLike | None = None) -> dict[str, FieldPosterior]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, LimitError
+from guided.html import card, facts, number, table
 from guided.infer.chance import Random, chance_of
 from guided.infer.errors import PotentialError
 from guided.infer.potentials.potential import Potential
@@ -20,6 +21,9 @@ from guided.infer.sequences.visited import ROOT
 from guided.lm.model import LanguageModel
 
 __all__ = ["Ranked", "best_of_n"]
+
+_SHOWN = 10
+"""Candidates that a notebook shows."""
 
 Scorer = Callable[[Sequence[Particle]], Sequence[float]]
 """Scores of many finished sequences at once; higher is better, NaN is refused."""
@@ -36,6 +40,18 @@ class Ranked:
     log_probs: tuple[float, ...]
     """The model's log-probability of each, times what the potential adds."""
     cost: Cost = field(default_factory=Cost)
+
+    def _repr_html_(self) -> str:
+        pairs = list(zip(self.scores, self.log_probs, self.particles, strict=True))
+        rows = [
+            (number(score), number(log_prob), repr(each.data) if each.text is None else each.text)
+            for score, log_prob, each in pairs[:_SHOWN]
+        ]
+        return card(
+            "Ranked",
+            table(("score", "log probability", "text"), rows, len(pairs) - len(rows)),
+            facts(self.cost.shown()),
+        )
 
     @property
     def best(self) -> Particle:
