@@ -169,8 +169,8 @@ def generate(
     drawn from the model's distribution *given* the grammar, which masking does not do, and what the sampler returns is
     returned: a `Population` or `Samples` (`exact`: an `Enumeration`, `best_of_n`: a `Ranked`) for one prompt, else a
     list.  ``n`` is its number of particles or samples, ``grammar`` may be any `Potential`, ``options`` go to it
-    (``critic``, ``save``, ``progress``, ...), but for ``temperature``, ``top_k``, ``top_p`` and ``min_p``, which come
-    after steering and before the grammar; ``show_progress`` shows a bar on a terminal.  ``model`` may then be any
+    (``critic``, ``save``, ``progress``, ...), but for ``temperature`` and the cuts of `guided.lm.Truncation`, which
+    come after steering and before the grammar; ``show_progress`` shows a bar on a terminal.  ``model`` may then be any
     `guided.lm.LanguageModel`, and is best passed as one where `generate` is called many times.
 
     **With a draft** (``draft=True`` for `guided.draft.auto`, ``"lookup"`` for `guided.draft.PromptLookup`, a smaller

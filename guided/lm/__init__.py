@@ -1,12 +1,13 @@
 """The one interface to language models, and models that need no transformers; the Transformers model is in `guided.hf`.
 
 Reading order: `model` (the protocols `LanguageModel` and `Sequences`), `given` (what users pass as one), `table` (exact
-models for tests), `wrapped` and `transforms` (models over models), `lattice`, `bytes` and `retokenized` (models across
-tokenizers); `prefixes`, `prefix_rows` and `rows` are what implementations share. Loads torch.
+models for tests), `wrapped`, `transforms` and `mirostat` (models over models), `lattice`, `bytes` and `retokenized`
+(models across tokenizers); `prefixes`, `prefix_rows` and `rows` are what implementations share. Loads torch.
 """
 
 from guided.lm.bytes import ByteModel, byte_vocabulary
 from guided.lm.given import language_model
+from guided.lm.mirostat import Mirostat, MirostatCut
 from guided.lm.model import (
     NOTHING,
     Abilities,
@@ -32,6 +33,8 @@ __all__ = [
     "Calls",
     "LanguageModel",
     "MappedScores",
+    "Mirostat",
+    "MirostatCut",
     "Needs",
     "Prefixes",
     "RetokenizedModel",

@@ -25,6 +25,9 @@ NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "top_k": (0, None),
     "top_p": (1.0, None),
     "min_p": (None,),
+    "typical_p": (1.0, None),
+    "epsilon_cutoff": (0.0, None),
+    "eta_cutoff": (0.0, None),
 }
 """Options of transformers' `generate` with the values that change nothing."""
 

@@ -8,11 +8,14 @@ from typing import Any
 
 import torch
 from transformers import (
+    EpsilonLogitsWarper,
+    EtaLogitsWarper,
     LogitsProcessorList,
     MinPLogitsWarper,
     TemperatureLogitsWarper,
     TopKLogitsWarper,
     TopPLogitsWarper,
+    TypicalLogitsWarper,
 )
 from transformers.generation.stopping_criteria import EosTokenCriteria, MaxLengthCriteria
 
@@ -20,6 +23,17 @@ from guided.errors import UnsupportedError
 from guided.hf.loading import decoder_start_ids
 
 __all__ = ["GenerateCall", "check_criteria", "prompts_of_call", "sequences_of_call", "truncation_of_call"]
+
+WARPERS = {
+    "temperature": (TemperatureLogitsWarper, "temperature"),
+    "top_k": (TopKLogitsWarper, "top_k"),
+    "top_p": (TopPLogitsWarper, "top_p"),
+    "min_p": (MinPLogitsWarper, "min_p"),
+    "typical_p": (TypicalLogitsWarper, "mass"),
+    "epsilon_cutoff": (EpsilonLogitsWarper, "epsilon"),
+    "eta_cutoff": (EtaLogitsWarper, "epsilon"),
+}
+"""transformers' warpers by the names of `guided.lm.Truncation`, in its order, and where they hold their value."""
 
 
 @dataclass(frozen=True)
@@ -67,18 +81,14 @@ def check_criteria(criteria: Sequence[Any]) -> None:
 
 
 def truncation_of_call(processors: LogitsProcessorList | Sequence[Any]) -> dict[str, Any]:
-    """The temperature, top-k, top-p and min-p that these warpers hold; `UnsupportedError` for other processors."""
+    """The temperature and the cuts that these warpers hold; `UnsupportedError` for other processors."""
     found: dict[str, Any] = {}
     order: list[str] = []
     for processor in processors:
-        for kind, name in (
-            (TemperatureLogitsWarper, "temperature"),
-            (TopKLogitsWarper, "top_k"),
-            (TopPLogitsWarper, "top_p"),
-            (MinPLogitsWarper, "min_p"),
-        ):
+        for name, (kind, attribute) in WARPERS.items():
             if isinstance(processor, kind):
-                found[name] = getattr(processor, name)
+                value = getattr(processor, attribute)
+                found[name] = value.item() if isinstance(value, torch.Tensor) else value
                 order.append(name)
                 break
         else:
@@ -87,9 +97,9 @@ def truncation_of_call(processors: LogitsProcessorList | Sequence[Any]) -> dict[
                 where="custom_generate",
                 remedy="Steer with steer=[...], and constrain with the grammar.",
             )
-    if order != sorted(order, key=["temperature", "top_k", "top_p", "min_p"].index):
+    if order != sorted(order, key=list(WARPERS).index):
         raise UnsupportedError(
-            f"the warpers are in the order {', '.join(order)}", remedy="Put temperature, top-k, top-p, min-p in order."
+            f"the warpers are in the order {', '.join(order)}", remedy=f"Put them in the order {', '.join(WARPERS)}."
         )
     return found
 

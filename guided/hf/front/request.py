@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, cast
 
 from guided.constraint.protocol import Constrains
@@ -20,7 +20,7 @@ from guided.hf.front.joint import Joint, joined_as_asked
 from guided.hf.language_model import TransformersModel, check_tokenizer, model_and_ends
 from guided.hf.loading import LoadedModel, end_ids
 from guided.infer.potentials.potential import Potential
-from guided.lm import LanguageModel, transformed
+from guided.lm import LanguageModel, Truncation, transformed
 from guided.steer import EntropyAdaptive, Stack, Steerer, Steering
 from guided.vocab import Vocabulary, vocabulary_of
 
@@ -42,7 +42,7 @@ __all__ = [
 OWN_OPTIONS = ("input_ids", "inputs", "inputs_embeds", "attention_mask", "decoder_input_ids", "max_length")
 """Options of transformers' `generate` that `guided.generate` sets, or whose meaning it would have to guess."""
 
-TRUNCATION = ("temperature", "top_k", "top_p", "min_p")
+TRUNCATION = tuple(field.name for field in fields(Truncation))
 """Options that change the model's distribution, which is then taken for the model."""
 
 

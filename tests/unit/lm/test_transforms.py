@@ -62,6 +62,69 @@ def test_order_and_meaning(weights, temperature, top_k, top_p, min_p):
             assert got == pytest.approx(expected, abs=DOUBLE)
 
 
+def cuts_twin(p, typical_p, epsilon, eta):
+    """Locally typical, epsilon and eta sampling as their papers define them, one id at a time."""
+    p = np.array(p)
+    if typical_p < 1:
+        entropy = -sum(x * math.log(x) for x in p if x)
+        far = [abs(-math.log(x) - entropy) if x else math.inf for x in p]
+        total, least = 0.0, 0.0
+        for place in sorted(range(len(p)), key=far.__getitem__):
+            if total >= typical_p:
+                break
+            total, least = total + p[place], far[place]
+        p = np.where(np.array(far) <= least, p, 0)
+        p /= p.sum()
+    if epsilon:
+        p = np.where((p >= epsilon) | (p == p.max()), p, 0)
+        p /= p.sum()
+    if eta:
+        p = np.where((p >= min(eta, math.sqrt(eta) * math.exp(-entropy_of(p)))) | (p == p.max()), p, 0)
+        p /= p.sum()
+    return p
+
+
+def entropy_of(p):
+    return -sum(x * math.log(x) for x in p if x)
+
+
+CUTS = [
+    {"typical_p": 0.2}, {"typical_p": 0.7}, {"epsilon_cutoff": 0.05}, {"epsilon_cutoff": 0.6}, {"eta_cutoff": 0.02},
+    {"eta_cutoff": 0.3}, {"typical_p": 0.8, "epsilon_cutoff": 0.03, "eta_cutoff": 0.1},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", CUTS, ids=str)
+def test_typical_epsilon_and_eta(options):
+    """By the definitions, and as transformers' warpers, on random rows of which some ids are excluded."""
+    transformers = pytest.importorskip("transformers")
+    rows = torch.tensor(np.random.default_rng(5).normal(size=(40, 12)) * np.linspace(0.1, 4, 40)[:, None])
+    rows[::3, :4] = -math.inf
+    got = Truncation(**options)(rows)
+    ours = torch.softmax(got, -1).numpy()
+    for row, found in zip(torch.softmax(rows, -1).numpy(), ours, strict=True):
+        wanted = cuts_twin(
+            row, options.get("typical_p", 1), options.get("epsilon_cutoff", 0), options.get("eta_cutoff", 0)
+        )
+        assert found == pytest.approx(wanted, abs=DOUBLE)
+    assert 40 <= int((ours > 0).sum()) < int((rows > -math.inf).sum())
+    makers = {
+        "typical_p": transformers.TypicalLogitsWarper,
+        "epsilon_cutoff": transformers.EpsilonLogitsWarper,
+        "eta_cutoff": transformers.EtaLogitsWarper,
+    }
+    theirs = rows
+    for name, value in options.items():
+        theirs = makers[name](value)(None, theirs)
+    assert torch.equal(theirs, got)
+
+
+def test_ties_at_a_cut_are_kept():
+    even = torch.zeros(1, 4)
+    for options in ({"typical_p": 0.3}, {"epsilon_cutoff": 0.9}, {"eta_cutoff": 0.9}):
+        assert Truncation(**options)(even).tolist() == [[0.0] * 4]
+
+
 def test_defaults_are_the_model_itself():
     table = TableModel.random(0)
     assert transformed(table) is table
@@ -93,6 +156,10 @@ def test_the_input_is_not_written_to():
         {"top_p": 1.1},
         {"min_p": -0.1},
         {"min_p": 2},
+        {"typical_p": 0.0},
+        {"typical_p": math.nan},
+        {"epsilon_cutoff": 1.0},
+        {"eta_cutoff": -0.1},
     ],
 )
 def test_options_out_of_range(options):
