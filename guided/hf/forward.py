@@ -41,6 +41,8 @@ class Pass:
     needs: Needs
     mask_heads: bool
     """Whether `Needs.masked_heads` holds in this pass."""
+    added: Sequence[torch.Tensor] = ()
+    """For each of `Needs.added` what it adds at each token of the pass, ``[rows, columns, d]``."""
 
 
 def run_pass(architecture: Architecture, final_norm: nn.Module | None, asked: Pass) -> Scores:
@@ -72,6 +74,8 @@ def run_pass(architecture: Architecture, final_norm: nn.Module | None, asked: Pa
         return output
 
     with _turn(architecture.model), torch.inference_mode(), ExitStack() as hooks:
+        for each, amounts in zip(needs.added, asked.added, strict=True):
+            hooks.enter_context(_added(architecture, each.block, amounts))
         for number in {*early, *needs.blocks}:
             hooks.enter_context(_captured(architecture, number, captured))
         if asked.mask_heads:
@@ -105,6 +109,32 @@ def _captured(architecture: Architecture, number: int, into: dict[int, torch.Ten
 
     def after(module: nn.Module, args: Any, output: Any) -> None:
         into[number] = output[0] if isinstance(output, tuple) else output
+
+    if number == 0:
+        hook = architecture.blocks[0].register_forward_pre_hook(before, with_kwargs=True)
+    else:
+        hook = architecture.blocks[number - 1].register_forward_hook(after)
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
+@contextmanager
+def _added(architecture: Architecture, number: int, amounts: torch.Tensor) -> Iterator[None]:
+    """Add to what block ``number`` gives, or to what the first block is given where that is 0."""
+    assert architecture.blocks is not None
+
+    def more(states: torch.Tensor) -> torch.Tensor:
+        return states + amounts.to(states.device, states.dtype)
+
+    def before(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        if args:
+            return (more(args[0]), *args[1:]), kwargs
+        return args, {**kwargs, "hidden_states": more(kwargs["hidden_states"])}
+
+    def after(module: nn.Module, args: Any, output: Any) -> Any:
+        return (more(output[0]), *output[1:]) if isinstance(output, tuple) else more(output)
 
     if number == 0:
         hook = architecture.blocks[0].register_forward_pre_hook(before, with_kwargs=True)

@@ -7,7 +7,7 @@ and through the cache, and the first way whose scores agree is taken.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -185,8 +185,12 @@ class Network:
         needs: Needs,
         mask_heads: bool,
         encoded: Encoded | None,
+        prompts: Sequence[int],
     ) -> Scores:
-        """A pass over new tokens, one list a row of the cache, all as long (padded); ``wanted`` are (row, column)."""
+        """A pass over new tokens, one list a row of the cache, all as long (padded); ``wanted`` are (row, column).
+
+        ``prompts`` are the lengths of the rows' prompts, an encoder-decoder model's start tokens.
+        """
         ids = self._ids(tokens)
         inputs: dict[str, Any] = {self.architecture.cache_name: cache.given, "use_cache": True}
         if encoded is None:
@@ -202,7 +206,7 @@ class Network:
                 states = torch.zeros(1, 1, 1, dtype=self.dtype, device=self.device)
                 states = states.expand(len(tokens), encoded.width, self.architecture.config.hidden_size)
             inputs["encoder_outputs"] = BaseModelOutput(last_hidden_state=states)
-        return self._run(inputs, wanted, needs, mask_heads)
+        return self._run(inputs, wanted, needs, mask_heads, self._added(needs, positions, prompts))
 
     def run_plain(
         self,
@@ -210,8 +214,12 @@ class Network:
         wanted: list[tuple[int, int]],
         needs: Needs = NOTHING,
         prompts: list[tuple[int, ...]] | None = None,
+        lengths: Sequence[int] = (),
     ) -> Scores:
-        """A pass over whole rows without any cache, padded on the right, which a causal model does not look at."""
+        """A pass over whole rows without any cache, padded on the right, which a causal model does not look at.
+
+        ``prompts`` are an encoder's; ``lengths`` those of the rows' prompts, where vectors are added behind them.
+        """
         inputs: dict[str, Any] = {"use_cache": False}
         if prompts is None:
             inputs["input_ids"] = self._ids(tokens)
@@ -221,9 +229,39 @@ class Network:
             inputs["decoder_input_ids"] = self._ids(tokens)
             inputs["attention_mask"] = self._shown(encoded.lengths, encoded.width)
             inputs["encoder_outputs"] = BaseModelOutput(last_hidden_state=encoded.states)
-        return self._run(inputs, wanted, needs, bool(needs.masked_heads))
+        positions = [list(range(len(row))) for row in tokens]
+        return self._run(inputs, wanted, needs, bool(needs.masked_heads), self._added(needs, positions, lengths))
 
-    def _run(self, inputs: dict[str, Any], wanted: list[tuple[int, int]], needs: Needs, mask_heads: bool) -> Scores:
+    def _added(self, needs: Needs, positions: list[list[int]], prompts: Sequence[int]) -> list[torch.Tensor]:
+        """What each of `Needs.added` adds at each token of a pass, by its position."""
+        if not needs.added:
+            return []
+        at = self._ids(positions)
+        found: list[torch.Tensor] = []
+        for each in needs.added:
+            vectors = each.vectors.to(self.device, self.dtype)
+            width = self.architecture.config.hidden_size
+            if vectors.shape[-1] != width:
+                raise GuidedError(
+                    f"a vector of {vectors.shape[-1]} numbers is added to states of {width}",
+                    where=self.architecture.name,
+                    remedy="Make vectors with the model that is steered.",
+                )
+            amounts = vectors.expand(*at.shape, -1) if vectors.dim() == 1 else vectors[at.clamp(max=len(vectors) - 1)]
+            shown = torch.ones_like(at, dtype=torch.bool) if vectors.dim() == 1 else at < len(vectors)
+            if each.from_prompt_end:
+                shown = shown & (at >= self._ids([[length - 1] for length in prompts]))
+            found.append(amounts * shown[..., None])
+        return found
+
+    def _run(
+        self,
+        inputs: dict[str, Any],
+        wanted: list[tuple[int, int]],
+        needs: Needs,
+        mask_heads: bool,
+        added: Sequence[torch.Tensor],
+    ) -> Scores:
         places = torch.tensor(wanted, dtype=torch.long, device=self.device).reshape(-1, 2)
         was_training = self.model.training
         if was_training:
@@ -232,7 +270,7 @@ class Network:
                 remedy="Call model.eval() first.",
             )
         norm = self.final_norm if needs.layers else None
-        return run_pass(self.architecture, norm, Pass(inputs, places[:, 0], places[:, 1], needs, mask_heads))
+        return run_pass(self.architecture, norm, Pass(inputs, places[:, 0], places[:, 1], needs, mask_heads, added))
 
     def mask(
         self, past: list[int], new: int, depths: list[list[int]], ancestors: torch.Tensor | None

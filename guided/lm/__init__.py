@@ -11,6 +11,7 @@ from guided.lm.mirostat import Mirostat, MirostatCut
 from guided.lm.model import (
     NOTHING,
     Abilities,
+    Added,
     Calls,
     LanguageModel,
     Needs,
@@ -29,6 +30,7 @@ from guided.lm.wrapped import MappedScores, WrappedSequences
 __all__ = [
     "NOTHING",
     "Abilities",
+    "Added",
     "ByteModel",
     "Calls",
     "LanguageModel",

@@ -18,6 +18,7 @@ from guided.errors import GuidedError, UnsupportedError
 __all__ = [
     "NOTHING",
     "Abilities",
+    "Added",
     "Calls",
     "LanguageModel",
     "Needs",
@@ -27,6 +28,30 @@ __all__ = [
     "check_needs",
     "next_logits",
 ]
+
+
+@dataclass(frozen=True, eq=False)
+class Added:
+    """Vectors that are added to the output of a block while the model runs; equal to nothing but itself.
+
+    Raises `GuidedError` for vectors that are neither one nor one for each position, or not finite.
+    """
+
+    vectors: torch.Tensor
+    """``[d]``: added at every token; ``[m, d]``: each at its position, the first ``m`` of the text, prompt included."""
+    block: int
+    """0 the input of the first block, i the output of the i-th, up to `Abilities.blocks`."""
+    from_prompt_end: bool = False
+    """Only from the prompt's last token on, an encoder-decoder model's last start token."""
+
+    def __post_init__(self) -> None:
+        vectors = self.vectors
+        if not (isinstance(vectors, torch.Tensor) and vectors.dim() in (1, 2) and bool(vectors.isfinite().all())):
+            raise GuidedError(
+                "what is added to a block's output is neither a finite vector nor one for each position",
+                where="Added",
+                remedy="Pass a tensor [d] or [m, d].",
+            )
 
 
 @dataclass(frozen=True)
@@ -49,6 +74,14 @@ class Needs:
     masked_prompt: bool = True
     """Whether ``masked_heads`` also holds while prompts are read (`start`, `join`).  With False only tokens appended
     later are computed without the heads, and what they see of the prompt is the whole model's, as DeCoRe does."""
+
+    added: tuple[Added, ...] = ()
+    """Vectors added to the outputs of blocks; all that is read of these and later blocks then has them in it."""
+
+    @property
+    def own_prompts(self) -> bool:
+        """Whether equal tokens are not the same after a longer prompt."""
+        return bool(self.masked_heads and not self.masked_prompt) or any(each.from_prompt_end for each in self.added)
 
 
 NOTHING = Needs()
@@ -122,7 +155,7 @@ class Abilities:
     hidden: bool = False
     """`Needs.hidden` can be served."""
     blocks: int = 0
-    """Number of blocks whose raw outputs can be had by `Needs.blocks`, 0 where none can."""
+    """Number of blocks whose raw outputs can be had by `Needs.blocks` and changed by `Needs.added`, 0 for none."""
     masked_heads: bool = False
     """`Needs.masked_heads` can be served."""
     encoder: bool = False
@@ -177,7 +210,7 @@ class Sequences(Protocol):
     def crop(self, lengths: Sequence[int]) -> None:
         """Roll each row back to its first ``lengths[i]`` tokens, prompt included, at least one, at most all.
 
-        An encoder's prompt cannot be cropped.
+        An encoder's prompt cannot be cropped, nor one behind whose end vectors are added.
         """
 
     def extend_tree(self, trees: Sequence[Tree]) -> Sequence[Scores]:
@@ -238,6 +271,12 @@ def check_needs(needs: Needs, can: Abilities, model: str) -> None:
             f"{model} does not give the outputs of its blocks {needs.blocks}",
             remedy=f"Ask for hidden=True and 0 to {can.blocks}." if can.blocks else "Use heads on the hidden state.",
         )
+    for each in needs.added:
+        if not 0 <= each.block <= can.blocks or not can.blocks:
+            raise UnsupportedError(
+                f"nothing can be added to the output of block {each.block} of {model}",
+                remedy=f"Ask for 0 to {can.blocks}." if can.blocks else "Use a method on logits.",
+            )
     if needs.masked_heads and not can.masked_heads:
         raise UnsupportedError(
             f"the attention heads of {model} cannot be masked", remedy="Use a method without masked heads."

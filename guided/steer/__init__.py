@@ -1,11 +1,13 @@
 """Steering: pure logits to logits formulas, objects that declare what they need, stacks of them over a model.
 
 Reading order: `declaration` (what a steerer asks for and is handed), `formulas` (the methods), `second_model`,
-`second_prompt`, `inner_layers`, `rewarded`, `text_so_far`, `anti_model`, `masking` (the objects), `stack`, `layout`,
-`rows`, `steered` (what runs them), `adaptive`, `blocks`, `lookahead` (what is no function of logits), `scorer` and
-`transitions` (what some need).  Loads torch.
+`second_prompt`, `inner_layers`, `activations`, `rewarded`, `text_so_far`, `anti_model`, `masking` (the objects),
+`stack`, `layout`, `rows`, `steered` (what runs them), `adaptive`, `blocks`, `lookahead` (what is no function of
+logits), `scorer` and `transitions` (what some need).  Loads torch.
 """
 
+from guided.lm.model import Added
+from guided.steer.activations import Activations, contrastive_vector, prompt_vectors
 from guided.steer.adaptive import EntropyAdaptive
 from guided.steer.anti_model import FSD, FSDVectors
 from guided.steer.blocks import BlockResult, best_of_blocks
@@ -43,6 +45,8 @@ __all__ = [
     "FUDGE",
     "GRAD",
     "RAD",
+    "Activations",
+    "Added",
     "AsGiven",
     "BlockResult",
     "Branch",
@@ -88,6 +92,8 @@ __all__ = [
     "TransitionGraph",
     "Without",
     "best_of_blocks",
+    "contrastive_vector",
     "deal",
+    "prompt_vectors",
     "train_scorer",
 ]

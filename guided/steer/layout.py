@@ -58,7 +58,7 @@ class _Draft:
             not needs.masked_heads or self.needs.masked_prompt == needs.masked_prompt
         )
         same_norm = not (self.needs.layers and needs.layers) or self.needs.final_norm == needs.final_norm
-        return self.model is model and same_heads and same_norm
+        return self.model is model and self.needs.added == needs.added and same_heads and same_norm
 
     def add(self, prompt: Prompt, needs: Needs, history: bool) -> int:
         final_norm = needs.final_norm if needs.layers else self.needs.final_norm
@@ -83,6 +83,11 @@ def arrange(
         raise UnsupportedError(
             "a steered model does not give the outputs of its blocks",
             remedy="Draft for it with heads on the hidden state, or without heads.",
+        )
+    if needs.added:
+        raise UnsupportedError(
+            "nothing is added to the blocks of a model that is steered already",
+            remedy="Put the vectors first: Stack([...]).over(Activations(...).over(model)).",
         )
     drafts: list[_Draft] = []
 

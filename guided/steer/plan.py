@@ -119,7 +119,7 @@ def _reads_prompt_end(declaration: Declaration) -> bool:
         declaration.prompt_end
         or (wanted is not None and wanted.reward is not None and not wanted.reward.prompt)
         or any(branch.prompt != AsGiven() for branch in branches)
-        or any(branch.needs.masked_heads and not branch.needs.masked_prompt for branch in branches)
+        or any(branch.needs.own_prompts for branch in branches)
     )
 
 

@@ -173,7 +173,7 @@ class BranchRows:
             for rewrite in self.run.prompts:
                 own = tuple(int(token) for token in rewrite(prompt))
                 self._offsets.append(len(own) - len(prompt))
-                self._same.append(own == prompt)
+                self._same.append(own == prompt and not any(each.from_prompt_end for each in self.run.needs.added))
                 self._given.append(len(prompt))
                 cut = 1 if watched else len(own)
                 first.append(own[:cut])

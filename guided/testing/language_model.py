@@ -164,7 +164,7 @@ class _Check:
         for row in self.rows:
             least = max(1, len(row.prompt) - 1) if into_prompt else len(row.prompt)
             lengths.append(self.rnd.randint(least, len(row.tokens)) if self.rnd.random() < 0.7 else len(row.tokens))
-        if self.needs.masked_heads and not self.needs.masked_prompt:
+        if self.needs.own_prompts:
             # A shorter prompt would be another one: what was read without the mask stays so.
             lengths = [max(length, len(row.prompt)) for length, row in zip(lengths, self.rows, strict=True)]
         self.history.append(f"crop({lengths})")
@@ -241,7 +241,7 @@ class _Check:
         key = (row.prompt, row.added + more)
         found = self.known.get(key)
         if found is None:
-            own = self.model.can.encoder or (self.needs.masked_heads and not self.needs.masked_prompt)
+            own = self.model.can.encoder or self.needs.own_prompts
             sequences = self.model.start([row.prompt if own else sum(key, ())], self.needs)
             if own and key[1]:
                 sequences.extend([key[1]])

@@ -140,6 +140,14 @@ def _layers_over_layers(values: Values, sources: Sources) -> Steerer:
     return LayersOverLayers(values.pop("model"), **values)
 
 
+def _activations(values: Values, sources: Sources) -> Steerer:
+    from guided.steer import Activations, contrastive_vector
+
+    strength, block = values.get("strength", 1.0), values["block"]
+    made = contrastive_vector(sources.base, values["wanted"], values["unwanted"], block=block, strength=strength)
+    return Activations((made,))
+
+
 def _pool(name: str) -> Callable[[Values, Sources], Steerer]:
     def build(values: Values, sources: Sources) -> Steerer:
         import guided.steer
@@ -257,6 +265,16 @@ METHODS: dict[str, Method] = {
             "final_norm": _FLAG,
         },
         _made("DynamicFocus", layer="layers"),
+    ),
+    "activations": Method(
+        "vectors from texts that show what is wanted and texts that do not, added behind the prompt (CAA)",
+        {
+            "wanted": Setting(Kind.PROMPT, required=True, many=True),
+            "unwanted": Setting(Kind.PROMPT, required=True, many=True),
+            "block": Setting(Kind.COUNT, required=True),
+            "strength": _NUMBER,
+        },
+        _activations,
     ),
     "arm": Method(
         "a reward model that scores all tokens at once",

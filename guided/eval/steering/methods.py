@@ -17,6 +17,7 @@ import torch
 from guided.eval.steering.kit import Kit
 from guided.eval.steering.names import MethodName
 from guided.eval.steering.prompts import SteeringPrompt, TaskName
+from guided.eval.steering.vectors import civil_vector, polite_front
 from guided.eval.steering.writing import Choice, Written, write
 from guided.lm import LanguageModel
 from guided.nano.experts import Expert
@@ -230,6 +231,7 @@ BLOCK_TOKENS, N_BLOCKS = 8, 4
 BEAMS, DEAL_TOKENS, LOOK_AHEAD, DEAL_WEIGHT = 3, 6, 8, 8.0
 WINDOW, LEAST, THRESHOLD = 4, 2, 1.5
 FOCUS_TEMPERATURE = 1.5
+FRONT_STRENGTH = 4.0
 
 _log_chance = torch.nn.functional.logsigmoid
 
@@ -307,6 +309,16 @@ METHODS: dict[MethodName, Method] = {
         # The same temperature without focus: what the method is to mend is that answers are drawn hot.
         base=_steered(lambda kit, prompts: DynamicFocus(sigma=math.inf, temperature=FOCUS_TEMPERATURE)),
         choice=Choice(16, sample=True),
+    ),
+    MethodName.VECTOR: Method(
+        TaskName.CIVIL,
+        "middle block, strength 1, civil less rude",
+        _steered(lambda kit, prompts: civil_vector(kit)),
+    ),
+    MethodName.FRONT: Method(
+        TaskName.CIVIL,
+        f"block 0, strength {FRONT_STRENGTH:g} (chosen), 'polite' less 'rude'",
+        _steered(lambda kit, prompts: polite_front(kit, FRONT_STRENGTH)),
     ),
     MethodName.RAD: Method(
         TaskName.REVIEW,

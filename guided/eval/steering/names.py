@@ -25,6 +25,8 @@ class MethodName(str, Enum):
     LOL = "lol"
     DECORE = "decore"
     FOCUS = "dynamic-focus"
+    VECTOR = "activation-vector"
+    FRONT = "prompt-vectors"
     RAD = "rad"
     ARGS = "args"
     FUDGE = "fudge"

@@ -66,7 +66,7 @@ class RecomputedSequences:
         cut: list[tuple[tuple[int, ...], int]] = []
         for (prompt, prefix), length in zip(self._rows, one_each(lengths, len(self)), strict=True):
             whole = len(prompt) + self._prefixes.depth(prefix) - self._ahead(prompt)
-            least = len(prompt) if self._network.architecture.encodes else 1
+            least = len(prompt) if self._network.architecture.encodes or self._needs.own_prompts else 1
             if not least <= length <= whole:
                 raise GuidedError(
                     f"a row of {whole} tokens cannot be cropped to {length}", remedy=f"Keep at least {least}."
@@ -105,9 +105,10 @@ class RecomputedSequences:
     def _begin(self, text: tuple[int, ...]) -> int:
         """The prefix after a prompt: its tokens, or the decoder's start tokens."""
         encodes = self._network.architecture.encodes
-        root = self._roots.get(text if encodes else ())
+        own = text if encodes or self._needs.own_prompts else ()
+        root = self._roots.get(own)
         if root is None:
-            root = self._roots[text if encodes else ()] = self._prefixes.root()
+            root = self._roots[own] = self._prefixes.root()
         return self._prefixes.after(root, self._network.decoder_start if encodes else text)[-1]
 
     def _ahead(self, prompt: tuple[int, ...]) -> int:
@@ -144,4 +145,5 @@ class RecomputedSequences:
         network.calls.positions += sum(map(len, texts))
         prompts = [prompt for _, prompt, _ in part] if network.architecture.encodes else None
         padded = [[*text, *[text[-1]] * (width - len(text))] for text in texts]
-        self._scores.add(found, network.run_plain(padded, places, self._needs, prompts))
+        lengths = [len(prompt) if prompts is None else len(network.decoder_start) for _, prompt, _ in part]
+        self._scores.add(found, network.run_plain(padded, places, self._needs, prompts, lengths))

@@ -101,9 +101,10 @@ class CachedSequences:
     def crop(self, lengths: Sequence[int]) -> None:
         """Roll each row back to so many tokens.  Raises `GuidedError` for a length that the row does not have."""
         depths: list[int] = []
+        fixed = any(each.from_prompt_end for each in self._needs.added)
         for row, length in zip(self._rows, one_each(lengths, len(self)), strict=True):
             ahead = len(row.prompt.tokens) - row.prompt.skip if row.prompt.skip else 0
-            depth, least = int(length) - ahead, row.prompt.skip or 1
+            depth, least = int(length) - ahead, row.prompt.skip or (row.prompt.depth if fixed else 1)
             if not least <= depth <= self._prefixes.depth(row.prefix):
                 raise GuidedError(
                     f"a row of {self._prefixes.depth(row.prefix) + ahead} tokens cannot be cropped to {length}",
@@ -209,9 +210,7 @@ class CachedSequences:
         if network.architecture.encodes:
             start = len(network.decoder_start)
             return Prompt(text, self._prefixes.root(), start, start)
-        # Where heads are masked beyond prompts only, equal tokens are not the same when one prompt is longer.
-        own = needs.masked_heads and not needs.masked_prompt
-        return Prompt(text, self._prefixes.root() if own else self._shared_root, 0, len(text))
+        return Prompt(text, self._prefixes.root() if needs.own_prompts else self._shared_root, 0, len(text))
 
     def _join_plain(self, prompts: Sequence[Prompt]) -> dict[tuple[int, ...], Holder]:
         """Compute prompts, each from the longest beginning that some slot holds, shared beginnings first."""
@@ -474,5 +473,6 @@ class CachedSequences:
         network.calls.rows += len(works)
         network.calls.positions += sum(map(len, pieces))
         return network.run_cached(
-            cache, tokens, positions, mask, wanted, self._needs, self._masks_heads(works[0]), encoded
-        )
+            cache, tokens, positions, mask, wanted, self._needs, self._masks_heads(works[0]), encoded,
+            [work.prompt.depth for work in works],
+        )  # fmt: skip

@@ -10,12 +10,15 @@ import typing
 
 import numpy as np
 import pytest
+import torch
 
 import guided
 from guided.errors import GuidedError, VocabularyError
 from guided.lm import TableModel
 from guided.steer import (
     GRAD,
+    Activations,
+    Added,
     ControlledDecoding,
     DoLa,
     DynamicFocus,
@@ -41,6 +44,7 @@ from tests.unit.steer.steering_twin import AMATEUR, OWN_HEAD, REWARD, STEERERS, 
 VOCABULARY = vocabularies.of_bytes()
 MADE = {
     **STEERERS,
+    "activations": Activations((Added(torch.ones(3), 1),)),
     "adaptive": EntropyAdaptive(AMATEUR, 1.0),
     "masked": Masked(guided.compile(guided.regex("a"), VOCABULARY), 4),
     "reward": REWARD,

@@ -14,7 +14,8 @@ import torch
 
 from guided.cli.methods.steering import parse_steering, sources_of, steering_help, steering_stack
 from guided.cli.methods.steering_methods import METHODS, Kind, Sources
-from guided.errors import GuidedError
+from guided.errors import GuidedError, UnsupportedError
+from guided.hf import TransformersModel, load
 from guided.lm import TableModel, next_logits, retokenized
 from guided.steer import (
     ClassifierFree,
@@ -28,6 +29,7 @@ from guided.steer import (
     Prefixed,
     Replaced,
     Stack,
+    contrastive_vector,
 )
 from tests.tolerances import SINGLE
 from tests.unit.cli.conftest import one_line
@@ -95,12 +97,26 @@ def test_every_method_can_be_built_and_its_settings_exist(sources, tmp_path):
     assert set(samples) == set(Kind)
     for name, method in METHODS.items():
         least = ",".join(f"{key}={samples[each.kind]}" for key, each in method.settings.items() if each.required)
+        if name == "activations":  # vectors are read from blocks, which a table has not: see below
+            with pytest.raises(UnsupportedError, match="gives no hidden states"):
+                first(f"{name}:{least}", sources)
+            continue
         steerer = first(f"{name}:{least}", sources)
         assert dataclasses.is_dataclass(steerer)
         for key, each in method.settings.items():
             if not each.required and not (name in ("mixture", "product") and key == "weight"):
                 other = ",truthful=abc" if (name, key) == ("lol", "truth") else ""
                 first(f"{name}:{least + ',' if least else ''}{key}={samples[each.kind]}{other}", sources)
+
+
+def test_vectors_are_read_from_the_model_that_is_steered():
+    loaded = load("reviews")
+    base, encode = TransformersModel(loaded), loaded.tokenizer.encode
+    own = Sources(base, None, lambda text, special: encode(text, add_special_tokens=special), loaded.tokenizer.decode)
+    steerer = first("activations:wanted=The polite,wanted=The civil one,unwanted=The rude,block=2,strength=0.5", own)
+    wanted = [encode("The polite"), encode("The civil one")]
+    made = contrastive_vector(base, wanted, [encode("The rude")], block=2, strength=0.5)
+    assert torch.equal(steerer.added[0].vectors, made.vectors)
 
 
 def lengths(texts):
