@@ -2,8 +2,8 @@
 
 Reading order: `declaration` (what a steerer asks for and is handed), `formulas` (the methods), `second_model`,
 `second_prompt`, `inner_layers`, `activations`, `rewarded`, `text_so_far`, `anti_model`, `masking` (the objects),
-`stack`, `layout`, `rows`, `steered` (what runs them), `adaptive`, `blocks`, `lookahead` (what is no function of
-logits), `scorer` and `transitions` (what some need).  Loads torch.
+`stack`, `layout`, `rows`, `steered` (what runs them), `adaptive`, `fast_and_slow`, `blocks`, `lookahead` (what is no
+function of logits), `scorer` and `transitions` (what some need).  Loads torch.
 """
 
 from guided.lm.model import Added
@@ -24,11 +24,13 @@ from guided.steer.declaration import (
     Steerer,
     Without,
 )
+from guided.steer.fast_and_slow import FastAndSlow, Router
 from guided.steer.formulas.layers import Divergence
 from guided.steer.inner_layers import Bucket, DeCoRe, DoLa, DynamicFocus, LayersOverLayers
 from guided.steer.lookahead import Hypothesis, deal
 from guided.steer.masking import Masked
 from guided.steer.model_reward import ModelReward
+from guided.steer.pair import ModelPair
 from guided.steer.rewarded import ARGS, FUDGE, RAD, ControlledDecoding
 from guided.steer.scorer import PrefixScorer, train_scorer
 from guided.steer.second_model import ARM, Contrastive, DExperts, Mixture, Product, ProxyTuning
@@ -65,12 +67,14 @@ __all__ = [
     "DynamicFocus",
     "EntropyAdaptive",
     "FSDVectors",
+    "FastAndSlow",
     "Hypothesis",
     "Instructive",
     "LastToken",
     "LayersOverLayers",
     "Masked",
     "Mixture",
+    "ModelPair",
     "ModelReward",
     "Momentum",
     "OnFailure",
@@ -83,6 +87,7 @@ __all__ = [
     "Replaced",
     "RewardError",
     "RewardWarning",
+    "Router",
     "Seen",
     "SelfDebiasing",
     "Stack",

@@ -16,16 +16,17 @@ import torch
 from guided.errors import GuidedError, UnsupportedError
 from guided.lm.model import NOTHING, Abilities, Calls, LanguageModel, Needs, Scores, Sequences, Tree, check_needs
 from guided.steer.declaration import Tokens
-from guided.steer.fields import Checked, Count, Range
+from guided.steer.fields import Count, Range
 from guided.steer.formulas.history import entropy_bits, wants_large
 from guided.steer.layout import check_vocabulary
+from guided.steer.pair import ModelPair
 from guided.steer.rows import joined, taken
 
 __all__ = ["AdaptiveModel", "AdaptiveSequences", "EntropyAdaptive"]
 
 
 @dataclass(frozen=True, eq=False)
-class EntropyAdaptive(Checked):
+class EntropyAdaptive(ModelPair):
     """When to use the large model: while the mean entropy of the last ``window`` steps is above ``threshold`` bits.
 
     A switch waits until ``least`` tokens were written since the last one; the small model begins.  ``threshold=inf`` is

@@ -14,8 +14,8 @@ from typing import TypeAlias
 from guided.errors import GuidedError
 from guided.lm.given import language_model
 from guided.lm.model import LanguageModel
-from guided.steer.adaptive import EntropyAdaptive
 from guided.steer.declaration import Steerer
+from guided.steer.pair import ModelPair
 from guided.steer.steered import SteeredModel
 
 __all__ = ["Stack", "Steering"]
@@ -26,16 +26,16 @@ class Stack:
     """Steerers in order; a stack in a stack stands for its steerers.
 
     ``Stack([a, b]).over(model)`` is a `LanguageModel` whose next-token logits are ``b(a(logits))``.  An empty stack
-    changes nothing.  `EntropyAdaptive`, which is no function of logits, may be the first: the others then steer the
-    model of two that it makes.  Raises `GuidedError` for what is no steerer, and for an `EntropyAdaptive` that is not
-    the first.
+    changes nothing.  A `ModelPair` (`EntropyAdaptive`, `FastAndSlow`), which is no function of logits, may be the
+    first: the others then steer the model of two that it makes.  Raises `GuidedError` for what is no steerer, and for a
+    pair that is not the first.
     """
 
     steerers: tuple[Steerer, ...]
-    adaptive: EntropyAdaptive | None
+    adaptive: ModelPair | None
     """What makes a model of two before the others steer it."""
 
-    def __init__(self, steerers: Iterable[Steerer | Stack | EntropyAdaptive] = ()) -> None:
+    def __init__(self, steerers: Iterable[Steerer | Stack | ModelPair] = ()) -> None:
         try:
             given = list(steerers)
         except TypeError:
@@ -43,13 +43,13 @@ class Stack:
                 f"{steerers!r} is not a sequence of steerers", where="Stack", remedy="Pass [Contrastive(...)], a list."
             ) from None
         flat: list[Steerer] = []
-        adaptive: EntropyAdaptive | None = None
+        adaptive: ModelPair | None = None
         for number, each in enumerate(given):
-            first = each.adaptive if isinstance(each, Stack) else each if isinstance(each, EntropyAdaptive) else None
+            first = each.adaptive if isinstance(each, Stack) else each if isinstance(each, ModelPair) else None
             if first is not None:
                 if flat or adaptive is not None:
                     raise GuidedError(
-                        "EntropyAdaptive is not the first",
+                        f"{type(first).__name__} is not the first",
                         where=f"number {number} of a Stack",
                         remedy="Put it first: it makes a model of two, which the others then steer.",
                     )
@@ -86,5 +86,5 @@ class Stack:
         return SteeredModel(model, self.steerers, same_tokenizer=same_tokenizer)
 
 
-Steering: TypeAlias = "Stack | Steerer | EntropyAdaptive | Iterable[Steerer | Stack | EntropyAdaptive]"
+Steering: TypeAlias = "Stack | Steerer | ModelPair | Iterable[Steerer | Stack | ModelPair]"
 """What ``steer=`` takes."""

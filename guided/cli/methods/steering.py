@@ -19,7 +19,7 @@ from guided.errors import GuidedError
 if TYPE_CHECKING:
     from guided.hf.loading import LoadedModel
     from guided.lm.model import LanguageModel
-    from guided.steer import EntropyAdaptive, Stack, Steerer
+    from guided.steer import ModelPair, Stack, Steerer
 
 __all__ = ["parse_steering", "sources_of", "steering_help", "steering_stack"]
 
@@ -79,11 +79,11 @@ def steering_help() -> str:
         ],
         "MODEL is a packaged name (nano, nano-amateur, reviews-positive, ..), a folder or a name on the hub; a model of"
         " another tokenizer is read through its bytes. MODULE:FUNCTION takes a list of texts and gives a number for"
-        " each. All but `adaptive` only change scores; `adaptive` goes first.",
+        " each. All but `adaptive` and `fast-slow` only change scores; these go first.",
     )
 
 
-def _built(words: Words, sources: Sources) -> Steerer | EntropyAdaptive:
+def _built(words: Words, sources: Sources) -> Steerer | ModelPair:
     method = METHODS[words.name]
     values: dict[str, Any] = {}
     for key, texts in words.settings.items():

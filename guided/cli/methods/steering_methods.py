@@ -15,7 +15,7 @@ from guided.errors import GuidedError
 
 if TYPE_CHECKING:
     from guided.lm.model import LanguageModel
-    from guided.steer import EntropyAdaptive, Steerer
+    from guided.steer import ModelPair, Steerer
 
 __all__ = ["METHODS", "Kind", "Method", "Sources"]
 
@@ -63,16 +63,16 @@ class Method:
 
     summary: str
     settings: Mapping[str, Setting]
-    build: Callable[[Values, Sources], Steerer | EntropyAdaptive] = field(repr=False)
+    build: Callable[[Values, Sources], Steerer | ModelPair] = field(repr=False)
 
 
-def _made(name: str, **renamed: str) -> Callable[[Values, Sources], Steerer | EntropyAdaptive]:
+def _made(name: str, **renamed: str) -> Callable[[Values, Sources], Steerer | ModelPair]:
     """Builds the class of `guided.steer` of that name from settings of the same names, but for those renamed."""
 
-    def build(values: Values, sources: Sources) -> Steerer | EntropyAdaptive:
+    def build(values: Values, sources: Sources) -> Steerer | ModelPair:
         import guided.steer
 
-        steerer: Steerer | EntropyAdaptive = getattr(guided.steer, name)(
+        steerer: Steerer | ModelPair = getattr(guided.steer, name)(
             **{renamed.get(key, key): value for key, value in values.items()}
         )
         return steerer
@@ -312,6 +312,11 @@ METHODS: dict[str, Method] = {
             "least": _COUNT,
         },
         _made("EntropyAdaptive", model="small"),
+    ),
+    "fast-slow": Method(
+        "fast and slow decoding: the model scores the tokens of which a small one is unsure; NOT LOSSLESS; goes first",
+        {"model": _MODEL, "threshold": _NUMBER},
+        _made("FastAndSlow", model="small"),
     ),
     "grad": Method(
         "transitions of a small corpus, one text a line",

@@ -97,10 +97,11 @@ def check_loop_options(options: Mapping[str, Any], what: str, *, where: str = "g
 
 
 def check_adaptive(draft: Drafting | None, stack: Stack) -> None:
-    """Raise `UnsupportedError` for a draft under `EntropyAdaptive`."""
+    """Raise `UnsupportedError` for a draft under a pair of models that take turns."""
     if draft is not None and stack.adaptive is not None:
         raise UnsupportedError(
-            "entropy adaptive decoding asks after each token which model is next, so drafts would save nothing",
+            f"{type(stack.adaptive).__name__} asks after each token which model is next, so drafts would save nothing",
             where="drafts",
-            remedy="Leave out draft=, or EntropyAdaptive: speculative decoding with the small model is lossless.",
+            remedy=f"Leave out draft=, or {type(stack.adaptive).__name__}: speculative decoding with the small model is"
+            " lossless.",
         )

@@ -151,7 +151,8 @@ def run_own_loop(request: Request) -> list[Generation]:
     vocabulary = request.vocabulary
     seed = int(torch.randint(1 << 62, ())) if request.seed is None else request.seed
     try:
-        check_loop_options(request.options, "EntropyAdaptive" if request.stack.adaptive else "drafts and steering")
+        pair = request.stack.adaptive
+        check_loop_options(request.options, "drafts and steering" if pair is None else type(pair).__name__)
         call = _prepared(request, vocabulary)
         repeats = len(call.input_ids) // len(request.prompts)
         prompts = [prompt for prompt in request.prompts for _ in range(repeats)]

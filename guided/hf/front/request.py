@@ -21,7 +21,7 @@ from guided.hf.language_model import TransformersModel, check_tokenizer, model_a
 from guided.hf.loading import LoadedModel, end_ids
 from guided.infer.potentials.potential import Potential
 from guided.lm import LanguageModel, Truncation, transformed
-from guided.steer import EntropyAdaptive, Stack, Steerer, Steering
+from guided.steer import ModelPair, Stack, Steerer, Steering
 from guided.vocab import Vocabulary, vocabulary_of
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def stack_of(steer: Steering | None) -> Stack:
     """Steerers as one stack, which is empty for None."""
     if steer is None or isinstance(steer, Stack):
         return steer or Stack()
-    return Stack([steer] if isinstance(steer, (Steerer, EntropyAdaptive)) else steer)
+    return Stack([steer] if isinstance(steer, (Steerer, ModelPair)) else steer)
 
 
 def checked_options(function: Callable[..., Any], wanted: Mapping[str, Any]) -> dict[str, Any]:

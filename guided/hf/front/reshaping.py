@@ -100,7 +100,7 @@ class ProcessorReshaping:
                     " and neither can two models take turns",
                     where="drafts",
                     remedy="Steer with steer=[...] and constrain with the grammar, or decode without draft= and"
-                    " EntropyAdaptive.",
+                    " a pair of models.",
                 )
 
     @property

@@ -16,7 +16,7 @@ from guided.hf.speculation import draft_generate
 from guided.infer import local
 from guided.lm import next_logits
 from guided.search import beam_search
-from guided.steer import Contrastive, EntropyAdaptive, Momentum, Stack
+from guided.steer import Contrastive, EntropyAdaptive, FastAndSlow, Momentum, Stack
 
 BUDGET = 14
 WINDOW, LEAST = 3, 1
@@ -141,3 +141,25 @@ def test_what_it_does_not_go_with(loaded, small, language):
         Stack([steer, 3])
     assert Stack([Stack([steer, Momentum()]), Momentum()]).adaptive is steer
     assert bool(Stack([steer])) and not Stack()
+
+
+def test_fast_and_slow_is_the_loop_written_out(loaded, small, language):
+    large = TransformersModel(loaded)
+    prompt = loaded.tokenizer.encode("the cat")
+    text, state, asked = (), language.start, []
+    while True:
+        logits = next_logits(small, [(*prompt, *text)])[0].double()
+        asked.append(bool(torch.softmax(logits, -1).max() < 0.02))
+        if asked[-1]:
+            logits = next_logits(large, [(*prompt, *text)])[0].double()
+        row = np.zeros(language.vocabulary.n_words, np.uint32)
+        language.fill_budget_mask(state, row, BUDGET - len(text))
+        allowed = [bool(row[token >> 5] >> (token & 31) & 1) for token in range(language.vocabulary.size)]
+        token = int(torch.where(torch.tensor(allowed), logits[: len(allowed)], -torch.inf).argmax())
+        if token in language.vocabulary.eos_ids:
+            break
+        text = (*text, token)
+        state = language.advance(state, token)
+    made = generate(loaded, "the cat", language, steer=FastAndSlow(small, 0.02), max_new_tokens=BUDGET)
+    assert made.token_ids == text
+    assert set(asked) == {True, False}, "the threshold lies where both are asked"
