@@ -2,6 +2,7 @@
 
 * `partial_json`: one text; `json_stream`: text as it comes.
 * `captures`: by the names that a pattern or a Lark grammar gives, or by JSON pointer.
+* `records`: as the cells of a table.
 
 Nothing here constrains anything, and nothing needs a vocabulary.
 """

@@ -1,4 +1,4 @@
-"""Batches: JSON Lines in, one line out for each, in order and as it comes; a run that was stopped goes on."""
+"""Batches: JSON Lines or a table in, a line out for each, in order and as it comes; a run that was stopped goes on."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
+from guided.cli.batches.tables import ID, TableReader, table_format
 from guided.cli.inputs import STDIN, shown_name
 from guided.cli.output import json_line, print_text
 from guided.errors import GrammarError, GuidedError
+from guided.grammar.sql.result_files import as_data
 
 __all__ = ["BatchItem", "BatchOutput", "read_batch"]
 
@@ -22,21 +24,25 @@ _REMEDY = 'Write one JSON string a line, or objects {{"{name}": "..."}}.'
 
 @dataclass(frozen=True)
 class BatchItem:
-    """One line of a batch; ``id`` is what the line gave as its name, else its number from 0."""
+    """One line or row of a batch; ``id`` is what it gave as its name, else its number from 0."""
 
     id: Any
     text: str
     fault: GuidedError | None = None
-    """What is wrong with the line."""
+    """What is wrong with it."""
 
 
 def read_batch(path: str, *, name: str = "text") -> Iterator[BatchItem]:
-    """The items of a JSON Lines file or, for ``-``, of standard input, as its lines come.
+    """The items of a table, of a JSON Lines file or, for ``-``, of standard input, as they come.
 
-    Each line is a string, or an object with a text under ``name`` and perhaps ``id``; empty lines are skipped.  A line
-    that is neither, or whose text is empty, is an item with a fault.  Raises `GuidedError` for a file that cannot be
-    read and for one without lines.
+    A table is a file whose suffix says so (`table_format`); its texts are in the column ``name``.  Of JSON Lines each
+    line is a string, or an object with a text under ``name`` and perhaps ``id``; empty lines are skipped.  A line that
+    is neither, a row that is malformed, or a text that is empty, is an item with a fault.  Raises `GuidedError` for a
+    file that cannot be read, and for one without lines or without that column.
     """
+    if path != STDIN and (form := table_format(path)) is not None:
+        table = TableReader(path, form)
+        return _rows(table, table.column(name), name)
     if path == STDIN:
         lines: IO[bytes] = sys.stdin.buffer
     else:
@@ -60,6 +66,25 @@ def _items(lines: IO[bytes], path: str, name: str) -> Iterator[BatchItem]:
                 n_items += 1
     if not n_items:
         raise GrammarError("the batch has no lines", where=shown_name(path), remedy="Write one JSON text a line.")
+
+
+def _rows(table: TableReader, column: int, name: str) -> Iterator[BatchItem]:
+    named = table.names.index(ID) if ID in table.names else None
+    n_items = 0
+    for piece in table.pieces():
+        texts = piece.values(column)
+        names = [None] * piece.n_rows if named is None else [as_data(each) for each in piece.values(named)]
+        for row, (text, given) in enumerate(zip(texts, names, strict=True)):
+            fault = piece.fault(row)
+            if fault is None and text is not None and not isinstance(text, str):
+                what = f"the cell is a {type(text).__name__}, not a text"
+                fault = GrammarError(what, where=piece.place(row), remedy=f"Make {name} a column of texts.")
+            elif fault is None and not (text or "").strip():
+                fault = GrammarError(f"the {name} is empty", where=piece.place(row), remedy="Give some text.")
+            yield BatchItem(n_items if given is None else given, "" if fault else text, fault)
+            n_items += 1
+    if not n_items:
+        raise GrammarError("the batch has no rows", where=table.path, remedy="Write one row for each text.")
 
 
 def _item(data: bytes, number: int, place: str, member: str) -> BatchItem:

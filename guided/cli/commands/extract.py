@@ -13,6 +13,8 @@ import typer
 from guided.cli.batches.answering import answer_here, end_batch
 from guided.cli.batches.lines import BatchItem, BatchOutput, read_batch
 from guided.cli.batches.place import RayOptions, check_ray
+from guided.cli.batches.table_output import TableOutput, TablePlan
+from guided.cli.batches.tables import table_format
 from guided.cli.extraction import Extraction, ExtractionJob, ReadingOptions
 from guided.cli.inputs import STDIN, read_text
 from guided.cli.methods.blocks import with_option_blocks
@@ -23,10 +25,16 @@ from guided.cli.methods.options import (
     SamplingOptions,
     decoding,
 )
+from guided.cli.methods.writing import compares_texts
 from guided.cli.output import print_json, print_note, print_text
 from guided.errors import GuidedError
 
 __all__ = ["extract"]
+
+_BATCH = "Batches"
+
+TEXT = "text"
+"""The default of --column."""
 
 
 @dataclass(frozen=True)
@@ -37,15 +45,40 @@ class BatchOptions:
         bool,
         typer.Option(
             "--batch",
-            help='FILE is JSON Lines (strings, or {"id": .., "text": ".."}); so is the output, in order and as it '
-            "comes. What is wrong with a line is that line's error.",
+            help='FILE is JSON Lines (strings, or {"id": .., "text": ".."}) or a table (.csv, .tsv, .arrow, .parquet). '
+            "The output is JSON Lines, in order and as it comes. What is wrong with a line is that line's error.",
+            rich_help_panel=_BATCH,
         ),
     ] = False
-    out: Annotated[str | None, typer.Option(metavar="FILE", help="Where a batch's lines go, to be gone on with.")] = (
-        None
-    )
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the lines that --out FILE has already.")] = False
-    batch_size: Annotated[int, typer.Option(min=1, metavar="N", help="Texts of a batch at a time.")] = 8
+    column: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="The column, or member of lines, that holds the texts.", rich_help_panel=_BATCH
+        ),
+    ] = TEXT
+    out: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where a batch's lines go, to be gone on with; a table where FILE ends as one: the columns of a table"
+            " that was read, and one for each member of the schema.",
+            rich_help_panel=_BATCH,
+        ),
+    ] = None
+    into: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Write the JSON to one column of this name (and NAME_error), instead of a column for each member.",
+            rich_help_panel=_BATCH,
+        ),
+    ] = None
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with what --out FILE has already.", rich_help_panel=_BATCH)
+    ] = False
+    batch_size: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Texts of a batch at a time.", rich_help_panel=_BATCH)
+    ] = 8
 
 
 @with_option_blocks
@@ -70,6 +103,8 @@ def extract(
         echo "Ada Lovelace, born 1815" | guided extract --schema person.json
         guided extract -s person.json --batch letters.jsonl > people.jsonl
         guided extract -s person.json --batch letters.jsonl --out people.jsonl --resume
+        guided extract -s person.json --batch letters.csv --column letter --out people.csv
+        guided extract -s person.json --batch letters.jsonl --out people.parquet --into person
         guided extract -s person.json --batch letters.jsonl --out people.jsonl --ray --workers 8
         guided extract -s person.json --model Qwen/Qwen2.5-0.5B-Instruct --draft auto letter.txt
         guided extract -s person.json --sampler smc --particles 16 --json letter.txt
@@ -85,12 +120,13 @@ def extract(
     how = decoding(max_new_tokens, running)
     job = ExtractionJob(read_text(schema, "schema"), schema, reading, how, running, sampling)
     job.grammar()
-    items = _begun(read_batch(file)) if lines.batch else iter(())
+    plan = _plan(job, lines, file) if lines.batch else None
+    items = _begun(read_batch(file, name=lines.column)) if lines.batch else iter(())
     text = "" if lines.batch else read_text(file, "text")
     if not lines.batch and not text.strip():
         raise GuidedError("the text is empty", where=None if file == STDIN else file, remedy="Give some text.")
     if lines.batch:
-        _extract_batch(job, items, lines, place, as_json)
+        _extract_batch(job, items, lines, place, plan, as_json)
     else:
         _extract_one(job.begin(quiet=as_json), text, as_json)
 
@@ -101,16 +137,36 @@ def _check_batch(lines: BatchOptions, sampling: SamplingOptions) -> None:
         raise GuidedError("a replay shows one run", where="--replay", remedy="Leave out --batch.")
     if not lines.batch and (lines.out is not None or lines.resume):
         raise GuidedError("only a batch is gone on with", where="--out", remedy="Add --batch.")
+    if not lines.batch and lines.column != TEXT:
+        raise GuidedError("only a batch has columns", where="--column", remedy="Add --batch.")
+    if lines.into is not None and table_format(lines.out) is None:
+        raise GuidedError(
+            "only a table has columns", where="--into", remedy="Write one: --out people.csv, or .tsv, .arrow, .parquet."
+        )
+
+
+def _plan(job: ExtractionJob, lines: BatchOptions, file: str) -> TablePlan | None:
+    """The table that the answers become; None where they are JSON Lines."""
+    if lines.out is None or table_format(lines.out) is None:
+        return None
+    source, _ = job.grammar()
+    has_facts = compares_texts(job.sampling) or job.sampling.draft is not None
+    return TablePlan.of(lines.out, file, source, into=lines.into, strict=job.reading.strict, has_facts=has_facts)
 
 
 def _extract_batch(
-    job: ExtractionJob, items: Iterator[BatchItem], lines: BatchOptions, place: RayOptions, as_json: bool
+    job: ExtractionJob,
+    items: Iterator[BatchItem],
+    lines: BatchOptions,
+    place: RayOptions,
+    plan: TablePlan | None,
+    as_json: bool,
 ) -> None:
     from guided.cli.batches.on_ray import answer_on_ray
 
     # A model that cannot be loaded leaves no file behind.
     work = None if place.ray else job.begin(quiet=as_json)
-    with BatchOutput(lines.out, lines.resume) as output:
+    with BatchOutput(lines.out, lines.resume) if plan is None else TableOutput(plan, lines.resume) as output:
         if work is None:
             n_items = answer_on_ray(
                 job, items, output, workers=place.workers, size=lines.batch_size, what="extracting", quiet=as_json

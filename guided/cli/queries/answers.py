@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
+from guided.cli.batches.tables import table_format
 from guided.cli.output import print_error, print_json, print_note, print_text, stdout_console
 from guided.cli.queries.options import AnswerOptions, ManyOptions, Shown
 from guided.errors import GuidedError, LimitError
@@ -26,6 +27,8 @@ def check_answer(answer: AnswerOptions, many: ManyOptions) -> None:
     if many.batch is not None:
         if answer.format not in (None, Shown.JSON):
             raise GuidedError("a batch's answers are JSON Lines", where="--format", remedy="Leave it out.")
+        if answer.output is not None and table_format(str(answer.output)) is not None:
+            raise GuidedError("a batch's answers are JSON Lines", where="--output", remedy="Name a file .jsonl.")
         return
     if many.resume:
         raise GuidedError("only a batch is gone on with", where="--resume", remedy="Add --batch FILE.")

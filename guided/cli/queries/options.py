@@ -110,8 +110,9 @@ class ManyOptions:
         str | None,
         typer.Option(
             metavar="FILE",
-            help='Questions as JSON Lines (strings, or {"id": .., "question": ".."}); the answers are lines, too, in'
-            " order and as they come. What is wrong with a line is that line's error.",
+            help='Questions as JSON Lines (strings, or {"id": .., "question": ".."}), or the column `question` of a'
+            " table (.csv, .tsv, .arrow, .parquet); the answers are JSON Lines, in order and as they come. What is"
+            " wrong with a line is that line's error.",
             rich_help_panel=_MANY,
         ),
     ] = None

@@ -20,8 +20,8 @@ from tests.conftest import ROOT
 EXAMPLES = ROOT / "examples"
 ELSEWHERE = re.compile(r"Qwen/|--data |--ray|\./target|MODEL|PATH\b|\[FILE\]|warmup")
 """Lines about models of the hub, about data sets that are fetched, and patterns of lines."""
-FILE = re.compile(r"(?:sqlite:///)?([\w-]+\.(?:json|jsonl|txt|db|lark|gbnf))\Z")
-MADE = {"answers.jsonl", "people.jsonl"}
+FILE = re.compile(r"(?:sqlite:///)?([\w-]+\.(?:json|jsonl|csv|parquet|txt|db|lark|gbnf))\Z")
+MADE = {"answers.jsonl", "people.csv", "people.jsonl", "people.parquet", "orders.parquet"}
 """What the lines themselves write."""
 
 

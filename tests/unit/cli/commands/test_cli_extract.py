@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import subprocess
@@ -173,6 +174,50 @@ def test_a_batch_that_was_stopped_goes_on(guided_cli, person, model_folder, tmp_
     assert wrong.exit_code == 2 and "people.jsonl, line 1" in one_line(wrong.stderr)
     out.write_bytes(b"")
     assert run("--resume").exit_code == 1 and out.read_bytes().count(b"\n") == 5
+
+
+def test_a_table_becomes_a_table(guided_cli, person, model_folder, tmp_path):
+    letters, out = tmp_path / "letters.csv", tmp_path / "people.csv"
+    letters.write_text('letter,place\n"Ada is 36, or so.",London\n,Paris\nIda\n')
+    command = ["extract", "-s", person, "--batch", letters, "--column", "letter", "-m", model_folder, "--out", out]
+    result = guided_cli(*command)
+    assert result.exit_code == 1 and result.stdout == "" and "2 of 3 texts failed" in one_line(result.stderr)
+    ada, paris, cut = csv.DictReader(out.open())
+    jsonschema.validate({"name": ada["name"], "age": int(ada["age"])}, PERSON)
+    assert (ada["letter"], ada["place"], ada["error"]) == ("Ada is 36, or so.", "London", "")
+    assert (paris["place"], paris["name"], paris["age"]) == ("Paris", "", "") and "empty" in paris["error"]
+    assert (cut["letter"], cut["place"]) == ("", "") and "1 cells" in cut["error"]
+    whole = out.read_bytes()
+    assert guided_cli(*command).exit_code == 2 and guided_cli(*command, "--resume").exit_code == 1
+    assert out.read_bytes() == whole and sorted(tmp_path.iterdir()) == [letters, out, person]
+    lines = guided_cli(*command[:-2])
+    assert [json.loads(line)["id"] for line in lines.stdout.splitlines()] == [0, 1, 2]
+    assert json.loads(lines.stdout.splitlines()[0])["value"]["name"] == ada["name"]
+
+
+def test_members_of_lines_may_be_named(guided_cli, person, model_folder):
+    stdin = '{"letter": "Ada is 36."}\n{"text": "Ada"}'
+    result = guided_cli("extract", "-s", person, "--batch", "--column", "letter", "-m", model_folder, stdin=stdin)
+    first, second = map(json.loads, result.stdout.splitlines())
+    assert "value" in first and "no letter" in second["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "says"),
+    [
+        (["--column", "x"], 2, "only a batch has columns"),
+        (["--batch", "--into", "x"], 2, "only a table has columns"),
+        (["--batch", "--into", "x", "--out", "x.jsonl"], 2, "only a table has columns"),
+        (["--batch", "--out", "open.csv", "-s", "OPEN"], 3, "members that it does not declare"),
+        (["--batch", "--out", "no/such/folder.csv", "-s", "OPEN", "--strict"], 2, "cannot be written"),
+    ],
+)
+def test_columns_that_cannot_be(guided_cli, person, letter, model_folder, tmp_path, options, code, says):
+    opened = tmp_path / "open.json"
+    opened.write_text('{"type": "object", "properties": {"a": {"type": "integer"}}}')
+    options = [opened if option == "OPEN" else option for option in options]
+    result = guided_cli("extract", "-s", person, "-m", model_folder, *options, stdin='"Ada"')
+    assert result.exit_code == code and says in one_line(result.stderr), result.stderr
 
 
 def test_lines_of_a_batch_come_before_later_ones_are_read(person, model_folder):

@@ -216,6 +216,17 @@ def test_options_that_contradict_each_other(guided_cli, database, options, said)
     assert said in one_line(result.stderr)
 
 
+def test_questions_of_a_table(guided_cli, database, model_folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("guided.cli.methods.writing.generate_batch", _writes("SELECT name FROM people WHERE id = 1"))
+    questions = tmp_path / "questions.csv"
+    questions.write_text("id,question\nfirst,Who is first?\n,\n")
+    command = ["sql", "--db", database, "-m", model_folder, "--batch", questions]
+    first, second = map(json.loads, guided_cli(*command).stdout.splitlines())
+    assert (first["id"], first["rows"]) == ("first", [["Ada"]]) and "empty" in second["error"]["message"]
+    refused = guided_cli(*command, "--output", tmp_path / "x.csv")
+    assert refused.exit_code == 2 and "answers are JSON Lines" in one_line(refused.stderr)
+
+
 def test_a_batch_goes_on(guided_cli, database, model_folder, tmp_path):
     questions, answers = tmp_path / "questions.jsonl", tmp_path / "answers.jsonl"
     lines = ['{"id": "a", "question": "How old is Ada?"}', '"Who is old?"', '{"question": ""}', '{"text": "no"}']
