@@ -17,7 +17,7 @@ from tests.browser.conftest import ROOT
 SITE = ROOT / "build" / "site"
 PICTURES = os.environ.get("GUIDED_SCREENSHOTS")
 AXE = Path(os.environ.get("GUIDED_AXE", "axe.min.js"))
-SHOWN = ("", "STRUCTURED_GENERATION/", "reference/")
+SHOWN = ("", "tutorials/sampling/", "reference/")
 """Pages of three kinds, of which there are screenshots."""
 
 pytestmark = pytest.mark.skipif(not SITE.is_dir(), reason="the site is not built: make docs")
