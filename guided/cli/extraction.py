@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from guided.cli.batches.answering import Answer
-from guided.cli.inputs import located, parse_json
+from guided.cli.inputs import located
 from guided.cli.methods.options import Decoding, ModelOptions, SamplingOptions, Spelled, Strict
 from guided.cli.methods.steered import Steered
+from guided.cli.notations import SCHEMAS, Format, format_of, schema_in
 from guided.errors import GuidedError
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class ReadingOptions:
     order: Annotated[
         str, typer.Option(metavar="schema|any", help="Members in the schema's order, or as the model likes.")
     ] = "schema"
+    start: Annotated[str | None, typer.Option(metavar="NAME", help="Which message of a .proto file is meant.")] = None
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,9 @@ class ExtractionJob:
     def grammar(self) -> tuple[Any, Any]:
         """The schema, and its grammar."""
         with located(self.path):
-            source = parse_json(self.written, "schema")
+            kind = format_of(self.path)
+            known = kind if kind in SCHEMAS else Format.JSON_SCHEMA
+            source = schema_in(self.written, self.path, known, self.reading.start)
         return source, _grammar(source, self.path, self.reading)
 
     def begin(self, *, quiet: bool) -> Extraction:

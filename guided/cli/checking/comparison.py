@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from guided.cli.checking.grammars import Format, read_schema
+from guided.cli.checking.grammars import read_schema
 from guided.cli.inputs import located, parse_json, read_text, shown_name
+from guided.cli.notations import Format
 from guided.cli.output import print_json, print_note, stdout_console
 from guided.cli.progress import counted_stages, kernel_compilation
 from guided.errors import GrammarError, GuidedError
@@ -48,6 +49,7 @@ def show_comparison(
     names: str,
     instances: list[str],
     *,
+    start: str | None,
     tokenizer: str,
     seed: int,
     as_json: bool,
@@ -63,7 +65,7 @@ def show_comparison(
     from guided.vocab import Vocabulary
 
     engines = wanted_engines(names)
-    schema = read_schema(path, format, "--compare")
+    schema = read_schema(path, format, "--compare", start)
     with located(path):
         fault = schema_fault(schema)
         if fault is not None:

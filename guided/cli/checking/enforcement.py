@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from guided.cli.checking.grammars import Format, read_schema
+from guided.cli.checking.grammars import read_schema
 from guided.cli.exits import ExitCode
 from guided.cli.inputs import located, shown_name
+from guided.cli.notations import Format
 from guided.cli.output import print_json, stdout_console
 
 if TYPE_CHECKING:
@@ -20,11 +21,11 @@ __all__ = ["show_report"]
 _STYLES = {"masked": "green", "checked": "cyan", "annotation": "dim", "refused": "bold red"}
 
 
-def show_report(path: str, format: Format | None, *, order: str, as_json: bool) -> None:
+def show_report(path: str, format: Format | None, *, start: str | None, order: str, as_json: bool) -> None:
     """Print how each keyword is enforced; exits with 3 when one is refused, after what could be said."""
     from guided.grammar.json_schema import Enforcement, schema_report
 
-    schema = read_schema(path, format, "--report")
+    schema = read_schema(path, format, "--report", start)
     with located(path):
         report = schema_report(schema, order=order)
     if as_json:

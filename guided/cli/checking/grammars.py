@@ -3,42 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from guided.cli.inputs import STDIN, located, parse_json, read_text, shown_name
+from guided.cli.inputs import STDIN, located, read_text, shown_name
+from guided.cli.notations import SCHEMAS, Format, format_of, schema_in
 from guided.errors import GuidedError
 
 if TYPE_CHECKING:
     from guided.grammar.ir import Grammar
 
-__all__ = ["Format", "ReadGrammar", "format_of", "read_grammar", "read_schema"]
-
-
-class Format(str, Enum):
-    """The notations that a grammar may be written in; the values are those of ``--format``."""
-
-    JSON_SCHEMA = "json-schema"
-    LARK = "lark"
-    GBNF = "gbnf"
-    EBNF = "ebnf"
-    LLGUIDANCE = "llguidance"
-    XGRAMMAR_LARK = "xgrammar-lark"
-    ISO_EBNF = "iso-ebnf"
-    W3C_EBNF = "w3c-ebnf"
-    REGEX = "regex"
-
-
-_SUFFIXES = {
-    ".json": Format.JSON_SCHEMA,
-    ".schema": Format.JSON_SCHEMA,
-    ".lark": Format.LARK,
-    ".gbnf": Format.GBNF,
-    ".ebnf": Format.EBNF,
-    ".regex": Format.REGEX,
-    ".re": Format.REGEX,
-}
+__all__ = ["ReadGrammar", "read_grammar", "read_schema"]
 
 
 @dataclass(frozen=True)
@@ -51,24 +26,20 @@ class ReadGrammar:
     schema: Any = None
 
 
-def format_of(path: str) -> Format | None:
-    """The notation that a file's suffix stands for; None where it says nothing."""
-    return _SUFFIXES.get(Path(path).suffix)
+def read_schema(path: str, wanted: Format | None, option: str, start: str | None = None) -> Any:
+    """The data of a JSON Schema, not compiled; ``option`` is what asks for one, ``start`` the part that is meant.
 
-
-def read_schema(path: str, wanted: Format | None, option: str) -> Any:
-    """The data of a JSON Schema, not compiled; ``option`` is what asks for one.
-
-    Raises `GuidedError` for a file of another notation, and `GrammarError` for what is no JSON.
+    Raises `GuidedError` for a file of another notation, and `GrammarError` for what is malformed.
     """
-    if (wanted or format_of(path)) is not Format.JSON_SCHEMA:
+    kind = wanted or format_of(path)
+    if kind not in SCHEMAS:
         raise GuidedError(
             f"{option} is for JSON Schemas, and {shown_name(path)} does not look like one",
             remedy="Pass --format json-schema if it is one.",
         )
     text = read_text(path, "schema")
     with located(path):
-        return parse_json(text, "schema")
+        return schema_in(text, path, kind, start)
 
 
 def read_grammar(argument: str, wanted: Format | None, *, start: str | None, **options: Any) -> ReadGrammar:
@@ -101,10 +72,9 @@ def _parse(text: str, path: str, kind: Format, start: str | None, options: dict[
     import guided
 
     name = shown_name(path)
-    if kind is Format.JSON_SCHEMA:
-        schema = parse_json(text, "schema")
-        grammar = guided.json_schema(schema, **options)
-        return ReadGrammar(name, "JSON Schema", grammar, schema)
+    if kind in SCHEMAS:
+        schema = schema_in(text, path, kind, start)
+        return ReadGrammar(name, SCHEMAS[kind], guided.json_schema(schema, **options), schema)
     if kind is Format.LARK:
         folder = () if path == STDIN else (str(Path(path).parent),)
         return ReadGrammar(name, "Lark", guided.lark(text, start=start or "start", import_paths=folder))

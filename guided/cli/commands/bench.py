@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from guided.cli.batches.lines import read_batch
-from guided.cli.checking.grammars import Format, read_grammar
+from guided.cli.checking.grammars import read_grammar
 from guided.cli.exits import EXIT_HELP
 from guided.cli.inputs import STDIN, located
 from guided.cli.methods.blocks import with_option_blocks
 from guided.cli.methods.options import AsJson, ModelOptions
+from guided.cli.notations import Format
 from guided.cli.output import print_json, print_note, stdout_console
 from guided.cli.progress import counting
 from guided.errors import GuidedError

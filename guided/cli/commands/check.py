@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from guided.cli.checking.grammars import Format, read_grammar
+from guided.cli.checking.grammars import read_grammar
 from guided.cli.inputs import STDIN, located, read_text, shown_name
 from guided.cli.methods.blocks import with_option_blocks
 from guided.cli.methods.options import AsJson, Spelled, Strict
+from guided.cli.notations import Format
 from guided.cli.output import print_json, stdout_console
 from guided.cli.progress import kernel_compilation
 from guided.errors import GuidedError
@@ -84,7 +85,10 @@ def check(
         Format | None, typer.Option("--format", "-f", help="The notation, where the file's suffix does not say it.")
     ] = None,
     start: Annotated[
-        str | None, typer.Option(metavar="RULE", help="Where texts begin, in Lark (start) and GBNF (root).")
+        str | None,
+        typer.Option(
+            metavar="RULE", help="Where texts begin, in Lark (start) and GBNF (root); the message of a .proto file."
+        ),
     ] = None,
     order: Annotated[str, typer.Option(metavar="schema|any", help="Order of members, for a JSON Schema.")] = "schema",
     wanted: ReportOptions = ReportOptions(),
@@ -114,14 +118,14 @@ def check(
     if wanted.report:
         from guided.cli.checking.enforcement import show_report
 
-        show_report(grammar, format, order=order, as_json=as_json)
+        show_report(grammar, format, start=start, order=order, as_json=as_json)
         return
     if wanted.compare is not None:
         from guided.cli.checking.comparison import show_comparison
 
         names = instances or []
         name = wanted.tokenizer or PACKAGED
-        show_comparison(grammar, format, wanted.compare, names, tokenizer=name, seed=seed, as_json=as_json)
+        show_comparison(grammar, format, wanted.compare, names, start=start, tokenizer=name, seed=seed, as_json=as_json)
         return
     read = read_grammar(grammar, format, start=start, order=order, spelling=spelling, strict=strict or None)
     text = judged.read(grammar)

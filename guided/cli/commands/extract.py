@@ -83,7 +83,9 @@ class BatchOptions:
 
 @with_option_blocks
 def extract(
-    schema: Annotated[str, typer.Option("--schema", "-s", metavar="FILE", help="The JSON Schema; - reads a pipe.")],
+    schema: Annotated[
+        str, typer.Option("--schema", "-s", metavar="FILE", help="The JSON Schema, or a .proto file; - reads a pipe.")
+    ],
     file: Annotated[str, typer.Argument(metavar="FILE", help="The text; - or nothing reads standard input.")] = STDIN,
     lines: BatchOptions = BatchOptions(),
     place: RayOptions = RayOptions(),  # noqa: B008 - frozen

@@ -73,7 +73,7 @@ def test_standard_input_needs_a_format(guided_cli):
         )
     result = guided_cli("check", "-", stdin="a+b\n")
     assert result.exit_code == 2
-    assert "--format json-schema|lark|gbnf|ebnf|llguidance|xgrammar-lark|iso-ebnf|w3c-ebnf|regex" in result.stderr
+    assert "--format json-schema|proto|lark|gbnf|ebnf|llguidance|xgrammar-lark|iso-ebnf|w3c-ebnf|regex" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -210,3 +210,25 @@ def test_reports_are_of_schemas(guided_cli, tmp_path):
     result = guided_cli("check", tmp_path / "x.lark", "--report")
     assert result.exit_code == 2
     assert "--report is for JSON Schemas" in result.stderr
+
+
+def test_a_message_of_a_proto_file(guided_cli, tmp_path):
+    pytest.importorskip("grpc_tools")
+    path = tmp_path / "shop.proto"
+    path.write_text(
+        'syntax = "proto3"; import "money.proto"; message Line { Money price = 1; } message Other { bool b = 1; }'
+    )
+    (tmp_path / "money.proto").write_text('syntax = "proto3"; message Money { int32 cents = 1; }')
+    found = record(guided_cli("check", path, "--start", "Line", "--accepts", '{"price": {"cents": 5}}', "--json"))
+    assert found["format"] == "Protobuf message"
+    lines = record(guided_cli("check", path, "--start", "Line", "--report", "--json"))["report"]
+    assert "#/$defs/Money/properties/cents/type" in [line["pointer"] for line in lines]
+    result = guided_cli("check", path)
+    assert result.exit_code != 0
+    assert "the file has 2 messages" in result.stderr
+
+
+def test_a_schema_has_no_part_to_name(guided_cli, person):
+    result = guided_cli("check", person, "--start", "name")
+    assert result.exit_code != 0
+    assert "--start" in result.stderr

@@ -257,3 +257,12 @@ def test_a_denoiser_extracts_as_any_model_does_and_its_canvas_is_replayed(guided
     assert "".join(data["final"][: data["n_text"]]) == result.stdout.strip()
     committed = sorted(step["start"] + place for step in data["steps"] for place in step["committed"])
     assert len(committed) == len(set(committed)) >= data["n_text"]
+
+
+def test_a_message_of_a_proto_file(guided_cli, tmp_path, letter, model_folder):
+    pytest.importorskip("grpc_tools")
+    path = tmp_path / "person.proto"
+    path.write_text('syntax = "proto3"; message Person { bool old = 1; } message Other { bool b = 1; }')
+    result = guided_cli("extract", "-s", path, "--start", "Person", letter, "-m", model_folder)
+    assert result.exit_code == 0, result.stderr
+    assert set(json.loads(result.stdout)) <= {"old"}
