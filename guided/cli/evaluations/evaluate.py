@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from guided.cli.evaluations.awrs import awrs
+from guided.cli.evaluations.decoding import decoding
 from guided.cli.evaluations.diffusion import diffusion
 from guided.cli.evaluations.jsonschemabench import jsonschemabench
 from guided.cli.evaluations.steering_effects import steering
@@ -16,12 +17,14 @@ __all__ = ["evaluations"]
 evaluations = typer.Typer(
     name="eval",
     help=(
-        "Evaluations: how much an engine covers, how sound and how fast it is, what samplers draw, what steering moves."
+        "Evaluations: how much an engine covers, how sound and how fast it is, what samplers draw, what decoding is"
+        " worth, what steering moves."
         "\n\nData is read from where you have it; nothing is downloaded. Every run can be stopped and goes on with the"
         " same command."
         "\n\nTry this:"
         "\n\n    guided eval jsonschemabench --data JSONSchemaBench/ --limit 100"
         "\n\n    guided eval awrs --data data/ --limit 20"
+        "\n\n    guided eval decoding --limit 20"
         "\n\n    guided eval steering --limit 20"
         "\n\n    guided eval diffusion --limit 20"
         "\n\n    guided eval sql --data spider/ --limit 100"
@@ -33,5 +36,5 @@ evaluations = typer.Typer(
 )
 
 
-for _command in (jsonschemabench, awrs, steering, diffusion, sql):
+for _command in (jsonschemabench, awrs, decoding, steering, diffusion, sql):
     evaluations.command(epilog=EXIT_HELP)(_command)
