@@ -20,7 +20,7 @@ from guided.errors import GuidedError
 from guided.infer.potentials.potential import Potential
 from guided.lm.model import LanguageModel
 from guided.search.frontier import Choices, Node
-from guided.search.open_frontier import OpenFrontier, TreeFound
+from guided.search.open_frontier import Judging, OpenFrontier, TreeFound, potential_over
 from guided.search.result import Hypothesis, cost_of, data_of
 
 __all__ = ["Setting", "a_star_search", "tuned"]
@@ -33,7 +33,7 @@ def a_star_search(
     prompt: Sequence[int],
     constraint: Constrains,
     *,
-    judge: Potential[Any] | None = None,
+    judge: Judging | None = None,
     weight: float = 1.0,
     per_token: float = 0.0,
     expand: int | None = None,
@@ -57,7 +57,7 @@ def a_star_search(
     if min(batch, max_expanded, n_best, 1 if expand is None else expand) < 1 or not weight >= 0:
         raise GuidedError("batch, max_expanded, n_best and expand are at least 1, and weight at least 0")
     frontier = OpenFrontier(model, prompt, constraint, max_tokens)
-    values = _Values(judge, weight, per_token)
+    values = _Values(None if judge is None else potential_over(frontier.vocabulary, judge), weight, per_token)
     # The order of equals: longer first, as they are nearer to an end, then the earlier.
     numbers = itertools.count()
     queue: list[tuple[float, int, int, Node, bool]] = []

@@ -17,7 +17,7 @@ from guided.errors import GuidedError
 from guided.infer.potentials.potential import Potential
 from guided.lm.model import LanguageModel
 from guided.search.frontier import Node
-from guided.search.open_frontier import OpenFrontier, TreeFound, greedy_end
+from guided.search.open_frontier import Judging, OpenFrontier, TreeFound, greedy_end, potential_over
 from guided.search.result import Hypothesis, cost_of, data_of
 
 __all__ = ["Rewards", "mcts_search"]
@@ -66,7 +66,7 @@ def mcts_search(
     prompt: Sequence[int],
     constraint: Constrains,
     *,
-    reward: Potential[Any],
+    reward: Judging,
     rollouts: int = 64,
     expand: int = 3,
     exploration: float = 4.0,
@@ -76,21 +76,21 @@ def mcts_search(
 ) -> TreeFound:
     """The texts of greatest ``reward`` among those that ``rollouts`` of the model complete.
 
-    ``reward`` is a potential: a text is worth ``exp`` of its log weight, 1 for a `UnitTest` that passes and 0 for one
-    that fails; rewards between 0 and 1 suit the constants.  A child a of a prefix s is chosen by ``Q(s, a) + beta(s)
-    P(a | s) sqrt(log N(s)) / (1 + N(s, a))`` with ``beta(s) = log((N(s) + base + 1) / base) + exploration``.  Of each
-    prefix the ``expand`` likeliest ways to go on are looked at, the end of the text among them.  Prefixes below which
-    all was looked at are left out, so that a small tree is searched to its end (`TreeFound.complete`), which the paper
-    does not.  ``rank_score`` is the reward.  A roll-out costs up to ``max_tokens`` rows of the model and one question
-    about its text; texts of reward 0 never come back.  Deterministic.  Raises `GuidedError` for numbers below 1, and
-    `LimitError` where the language has no text of ``max_tokens`` tokens.
+    ``reward`` is a potential, or makes one of the vocabulary: a text is worth ``exp`` of its log weight, 1 for a
+    `UnitTest` that passes and 0 for one that fails; rewards between 0 and 1 suit the constants.  A child a of a prefix
+    s is chosen by ``Q(s, a) + beta(s) P(a | s) sqrt(log N(s)) / (1 + N(s, a))`` with ``beta(s) = log((N(s) + base + 1)
+    / base) + exploration``.  Of each prefix the ``expand`` likeliest ways to go on are looked at, the end of the text
+    among them.  Prefixes below which all was looked at are left out, so that a small tree is searched to its end
+    (`TreeFound.complete`), which the paper does not.  ``rank_score`` is the reward.  A roll-out costs up to
+    ``max_tokens`` rows of the model and one question about its text; texts of reward 0 never come back.  Deterministic.
+    Raises `GuidedError` for numbers below 1, and `LimitError` where the language has no text of ``max_tokens`` tokens.
     """
     if rollouts < 1 or expand < 1 or n_best < 1 or base <= 0:
         raise GuidedError(
             f"{rollouts} roll-outs, {expand} ways, {n_best} texts, base {base}", remedy="At least 1 each."
         )
     frontier = OpenFrontier(model, prompt, constraint, max_tokens)
-    rewards = Rewards(reward)
+    rewards = Rewards(potential_over(frontier.vocabulary, reward))
     root = _Place(frontier.root, 1.0)
     expanded = 0
     for _ in range(rollouts):

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
+from guided.infer.potentials.potential import Potential
 from guided.search.frontier import Choices, Frontier, Node
 from guided.search.result import Found
+from guided.vocab.vocabulary import Vocabulary
 
-__all__ = ["OpenFrontier", "TreeFound", "greedy_end"]
+__all__ = ["Judging", "OpenFrontier", "TreeFound", "greedy_end", "potential_over"]
+
+Judging: TypeAlias = "Potential[Any] | Callable[[Vocabulary], Potential[Any]]"
+"""A potential, or what makes one of the vocabulary that is searched in, such as a partial of `TextScorer`."""
+
+
+def potential_over(vocabulary: Vocabulary, given: Judging) -> Potential[Any]:
+    """The potential itself."""
+    return given if isinstance(given, Potential) else given(vocabulary)
 
 
 @dataclass(frozen=True)

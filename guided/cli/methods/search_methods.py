@@ -5,6 +5,7 @@ Nothing here imports torch until a search is built.  Rewards read the text after
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -12,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from guided.cli.methods.words import Setting, listed
+from guided.errors import GuidedError
 
 if TYPE_CHECKING:
     from guided.hf.front.searching import Search
@@ -74,6 +76,39 @@ def _rewarded(name: str, reward: str, **renamed: str) -> Callable[[Values, Decod
         return _partial(name)(options, decode)
 
     return build
+
+
+def _judged(name: str, judge: str, scores: Callable[[Callable[[list[str]], Any]], Any]) -> Callable[..., Search]:
+    """The same with a potential of the text after the prompt: ``scores`` makes its log weights of the reward."""
+
+    def build(values: Values, decode: Decode) -> Search:
+        from guided.infer import TextScorer
+
+        options = {key: value for key, value in values.items() if key != "reward"}
+        if "reward" in values:
+            options[judge] = partial(TextScorer, **scores(values["reward"]))
+        return _partial(name)(options, decode)
+
+    return build
+
+
+def _logarithms(reward: Callable[[list[str]], Any]) -> dict[str, Any]:
+    """Rewards from 0 are weights; 0 never comes back."""
+
+    def complete(texts: Sequence[str]) -> list[float]:
+        found = [float(value) for value in reward(list(texts))]
+        if min(found, default=0.0) < 0:
+            raise GuidedError(
+                f"the reward gave {min(found)}", where="--search mcts", remedy="Give numbers from 0, at best up to 1."
+            )
+        return [math.log(value) if value else -math.inf for value in found]
+
+    return {"complete": complete}
+
+
+def _of_all_texts(reward: Callable[[list[str]], Any]) -> dict[str, Any]:
+    """Rewards are log weights, of partial texts as of whole ones."""
+    return {"complete": lambda texts: reward(list(texts)), "prefix": lambda texts: reward(list(texts))}
 
 
 def _beam(values: Values, decode: Decode) -> Search:
@@ -148,6 +183,31 @@ SEARCHES: dict[str, SearchMethod] = {
         },
         _partial("lattice_search"),
     ),
+    "mcts": SearchMethod(
+        "Monte Carlo tree search: the text of greatest reward among those that roll-outs of the model end in",
+        {
+            "reward": _REWARD,
+            "rollouts": _COUNT,
+            "expand": _COUNT,
+            "exploration": _NUMBER,
+            "base": _NUMBER,
+            "n_best": _COUNT,
+        },
+        _judged("mcts_search", "reward", _logarithms),
+    ),
+    "a-star": SearchMethod(
+        "A*: the prefix of greatest log-probability and weight times reward is expanded next, within a budget",
+        {
+            "reward": Setting(SearchKind.REWARD),
+            "weight": _NUMBER,
+            "per_token": _NUMBER,
+            "expand": Setting(SearchKind.COUNT_OR_NONE),
+            "batch": _COUNT,
+            "max_expanded": _COUNT,
+            "n_best": _COUNT,
+        },
+        _judged("a_star_search", "judge", _of_all_texts),
+    ),
     "deal": SearchMethod(
         "DeAL: beams ranked by log-probability and by a reward of the text with what the model would write next",
         {
@@ -179,6 +239,7 @@ def search_help() -> str:
             "guided extract -s schema.json --search best-first:beams=8,n_best=3 --json letter.txt",
             'guided extract -s schema.json --must-include "Oslo|Bergen" letter.txt',
             "guided extract -s schema.json --search deal:reward=mymodule:score,weight=2 letter.txt",
+            "guided extract -s schema.json --search mcts:reward=mymodule:score,rollouts=64 letter.txt",
             "guided extract -s schema.json --search blocks:reward=mymodule:score,blocks=8 --seed 1 letter.txt",
         ],
         "MODULE:FUNCTION takes a list of texts, prompts left out, and gives a number for each. All but `blocks` draw"

@@ -5,16 +5,18 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+import math
 import subprocess
 import sys
 
 import pytest
 
+import guided
 import guided.search
 from guided.cli.methods.search_methods import SEARCHES, SearchKind
 from guided.cli.methods.searching import alternatives, parse_search, search_function
 from guided.errors import GuidedError
-from guided.search import LookAhead, Stopping, block_search, deal_search, neurologic_search
+from guided.search import LookAhead, Stopping, block_search, deal_search, mcts_search, neurologic_search
 from tests.unit.cli.conftest import one_line
 
 WEATHER = {
@@ -42,7 +44,7 @@ SAMPLES = {
     SearchKind.COUNT: "2",
     SearchKind.COUNT_OR_NONE: "none",
     SearchKind.NUMBER: "0.5",
-    SearchKind.REWARD: f"{__name__}:brevity",
+    SearchKind.REWARD: f"{__name__}:shortness",
     SearchKind.STOPPING: "first",
 }
 
@@ -50,6 +52,11 @@ SAMPLES = {
 def brevity(texts):
     """A reward: less for each letter."""
     return [-float(len(text)) for text in texts]
+
+
+def shortness(texts):
+    """A reward above 0, as tree searches want it."""
+    return [1 / (1 + len(text)) for text in texts]
 
 
 def snow(texts):
@@ -136,10 +143,30 @@ def test_phrases_with_steering_and_batches(extracted, model_folder, tmp_path):
 
 
 def test_rewards_decide(extracted):
-    for search in (f"deal:reward={__name__}:snow,weight=100,expand=300", f"blocks:reward={__name__}:snow,blocks=40"):
+    for search in (
+        f"deal:reward={__name__}:snow,weight=100,expand=300",
+        f"blocks:reward={__name__}:snow,blocks=40",
+    ):
         result = extracted("--search", search, "--json")
-        assert (result.exit_code, result.stderr) == (0, "")
+        assert (result.exit_code, result.stderr) == (0, ""), search
         assert json.loads(result.stdout)["value"]["sky"] == "snow"
+
+
+def worse(texts):
+    return [-1.0 for _ in texts]
+
+
+def test_tree_searches_read_the_reward_as_weights(extracted):
+    found = search_function(f"mcts:reward={__name__}:snow,rollouts=7", decode)
+    assert found.func is mcts_search and found.keywords["rollouts"] == 7
+    vocabulary = guided.Vocabulary.from_tokens([b"snow", b"sun", None], eos_ids=[2])
+    weights = found.keywords["reward"](vocabulary)
+    assert weights.complete([0]) == math.log(snow(["snow"])[0]) and weights.complete([1]) == -math.inf
+    judge = search_function(f"a-star:reward={__name__}:snow", decode).keywords["judge"](vocabulary)
+    assert judge.complete([0]) == judge.prefix([0]) == snow(["snow"])[0] > judge.prefix([1])
+    assert search_function("a-star:expand=none", decode).keywords == {"expand": None}
+    result = extracted("--search", f"mcts:reward={__name__}:worse")
+    assert result.exit_code != 0 and "the reward gave -1.0" in result.stderr
 
 
 def test_a_reward_in_this_folder(extracted, tmp_path, monkeypatch):
