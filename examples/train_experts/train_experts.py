@@ -27,7 +27,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM, 
 
 from guided.hf.language_model import TransformersModel
 from guided.nano.experts import Expert
-from guided.steer.scorer import Example, PrefixScorer, train_scorer
+from guided.steer.rewards.scorer import Example, PrefixScorer, train_scorer
 
 __all__ = ["train"]
 

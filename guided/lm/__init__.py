@@ -1,12 +1,14 @@
 """The one interface to language models, and models that need no transformers; the Transformers model is in `guided.hf`.
 
 Reading order: `model` (the protocols `LanguageModel` and `Sequences`), `given` (what users pass as one), `table` (exact
-models for tests), `wrapped`, `transforms` and `mirostat` (models over models), `lattice`, `bytes` and `retokenized`
-(models across tokenizers); `prefixes`, `prefix_rows` and `rows` are what implementations share. Loads torch.
+models for tests), `wrapped`, `transforms`, `mirostat` and `likelihood` (models over models), `lattice`, `bytes` and
+`retokenized` (models across tokenizers); `prefixes`, `prefix_rows` and `rows` are what implementations share. Loads
+torch.
 """
 
 from guided.lm.bytes import ByteModel, byte_vocabulary
 from guided.lm.given import language_model
+from guided.lm.likelihood import Likelihoods
 from guided.lm.mirostat import Mirostat, MirostatCut
 from guided.lm.model import (
     NOTHING,
@@ -34,6 +36,7 @@ __all__ = [
     "ByteModel",
     "Calls",
     "LanguageModel",
+    "Likelihoods",
     "MappedScores",
     "Mirostat",
     "MirostatCut",

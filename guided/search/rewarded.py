@@ -5,7 +5,7 @@ The algorithms are `guided.steer.deal` and `guided.steer.best_of_blocks`, which 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -70,14 +70,16 @@ def block_search(
     block_tokens: int = 16,
     max_tokens: int = 256,
     seed: int | np.random.Generator | None = None,
+    unit: Callable[[tuple[int, ...]], bool] | None = None,
 ) -> Found:
     """Draw ``blocks`` continuations of some tokens, keep the one of greatest value, go on: Mudgal et al. 2023.
 
     The one search here that draws: tokens come from the allowed ones, and ``seed`` decides them.  ``value`` is a
     `TextReward`, or a function from token sequences (prompt included) to a number each.  Finds one text; ``score`` is
     its log-probability over all ids, ``rank_score`` its value.  A step costs ``blocks`` rows.  ``blocks=1`` is masked
-    sampling, blocks as long as the text are best-of-K.  Raises `RewardError` for a value that fails, `LimitError` where
-    the language has no text of ``max_tokens`` tokens.
+    sampling, blocks as long as the text are best-of-K.  ``unit`` says of a block's tokens whether a step ends with
+    them, and the block with it, for the rewards of steps.  Raises `RewardError` for a value that fails,
+    `LimitError` where the language has no text of ``max_tokens`` tokens.
     """
     counted = _Counted(model)
     found = best_of_blocks(
@@ -89,6 +91,7 @@ def block_search(
         block_tokens=block_tokens,
         max_new_tokens=max_tokens,
         constraint=constraint,
+        unit=unit,
     )
     data = data_of(constraint.vocabulary, found.tokens)
     return Found((Hypothesis(found.tokens, data, found.log_probability, found.value),), counted.cost())

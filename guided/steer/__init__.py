@@ -1,9 +1,10 @@
 """Steering: pure logits to logits formulas, objects that declare what they need, stacks of them over a model.
 
 Reading order: `declaration` (what a steerer asks for and is handed), `formulas` (the methods), `second_model`,
-`second_prompt`, `inner_layers`, `activations`, `rewarded`, `text_so_far`, `anti_model`, `masking` (the objects),
-`stack`, `layout`, `rows`, `steered` (what runs them), `adaptive`, `fast_and_slow`, `blocks`, `lookahead` (what is no
-function of logits), `scorer` and `transitions` (what some need).  Loads torch.
+`switching`, `second_prompt`, `inner_layers`, `activations`, `rewards` (where rewards come from, and what steers by
+them), `text_so_far`, `anti_model`, `masking` (the objects), `stack`, `layout`, `rows`, `steered` (what runs them),
+`adaptive`, `fast_and_slow`, `blocks`, `lookahead` (what is no function of logits) and `transitions` (what one needs).
+Loads torch.
 """
 
 from guided.lm.model import Added
@@ -29,14 +30,15 @@ from guided.steer.formulas.layers import Divergence
 from guided.steer.inner_layers import Bucket, DeCoRe, DoLa, DynamicFocus, LayersOverLayers
 from guided.steer.lookahead import Hypothesis, deal
 from guided.steer.masking import Masked
-from guided.steer.model_reward import ModelReward
 from guided.steer.pair import ModelPair
-from guided.steer.rewarded import ARGS, FUDGE, RAD, ControlledDecoding
-from guided.steer.scorer import PrefixScorer, train_scorer
+from guided.steer.rewards.model_reward import ModelReward
+from guided.steer.rewards.rewarded import ARGS, FUDGE, RAD, ControlledDecoding
+from guided.steer.rewards.scorer import PrefixScorer, train_scorer
+from guided.steer.rewards.text_reward import OnFailure, RewardError, RewardWarning, TextReward
 from guided.steer.second_model import ARM, Contrastive, DExperts, Mixture, Product, ProxyTuning
 from guided.steer.second_prompt import ClassifierFree, ContextAware, Instructive, PrefixAdaptive, SelfDebiasing
 from guided.steer.stack import Stack, Steering
-from guided.steer.text_reward import OnFailure, RewardError, RewardWarning, TextReward
+from guided.steer.switching import Deferral, DomainMixture, Nudging, train_deferral
 from guided.steer.text_so_far import GRAD, ContrastiveSearch, Momentum
 from guided.steer.transitions import TransitionGraph
 
@@ -62,8 +64,10 @@ __all__ = [
     "DExperts",
     "DeCoRe",
     "Declaration",
+    "Deferral",
     "Divergence",
     "DoLa",
+    "DomainMixture",
     "DynamicFocus",
     "EntropyAdaptive",
     "FSDVectors",
@@ -77,6 +81,7 @@ __all__ = [
     "ModelPair",
     "ModelReward",
     "Momentum",
+    "Nudging",
     "OnFailure",
     "PrefixAdaptive",
     "PrefixScorer",
@@ -100,5 +105,6 @@ __all__ = [
     "contrastive_vector",
     "deal",
     "prompt_vectors",
+    "train_deferral",
     "train_scorer",
 ]

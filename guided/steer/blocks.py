@@ -19,7 +19,7 @@ from guided.lm.model import LanguageModel
 from guided.steer.declaration import Tokens
 from guided.steer.fields import checked_count
 from guided.steer.masking import mask_and_ends
-from guided.steer.text_reward import RewardError, TextReward, checked_rewards
+from guided.steer.rewards.text_reward import RewardError, TextReward, checked_rewards
 
 __all__ = ["BlockResult", "Value", "best_of_blocks", "values_of"]
 
@@ -51,12 +51,17 @@ def best_of_blocks(
     block_tokens: int = 16,
     max_new_tokens: int = 256,
     constraint: Constrains | None = None,
+    unit: Callable[[Tokens], bool] | None = None,
 ) -> BlockResult:
     """Block-wise best-of-K: Mudgal et al. 2023, *Controlled Decoding*, arXiv 2310.17022.
 
     Draws ``n_blocks`` continuations of ``block_tokens`` tokens (fewer where a text ends), keeps the one of greatest
     value, the first of equals, and repeats until a text ends or ``max_new_tokens`` are reached.  ``n_blocks=1`` is
     plain sampling; blocks as long as the text are best-of-K.  Raises `RewardError`.
+
+    ``unit`` says of a block's tokens so far whether a step of the text ends with them: blocks then end there, each
+    candidate's at its own, and after ``block_tokens`` tokens at the latest.  With a process reward model as ``value``
+    this is decoding step by step under its rewards (arXiv 2310.10080 does so with a search that also goes back).
 
     Under a ``constraint`` tokens are drawn from the allowed ones, as by `guided.infer.local`, and the text ends within
     ``max_new_tokens`` tokens, the end-of-text token counted.
@@ -78,13 +83,14 @@ def best_of_blocks(
             own = torch.log_softmax(logits.double(), dim=-1)
             if masked is not None:
                 logits = masked.excluded(logits, [best[len(given) :] + tuple(block) for block in blocks])
-            drawn = _draw(logits, rng, [bool(block) and block[-1] in ends for block in blocks])
+            over = [_over(block, ends, unit) for block in blocks]
+            if all(over):
+                break
+            drawn = _draw(logits, rng, over)
             for number, token in enumerate(drawn):
                 if token is not None:
                     blocks[number].append(token)
                     gained[number] += float(own[number, token])
-            if all(token is None for token in drawn):
-                break
             sequences.extend([[] if token is None else [token] for token in drawn])
             logits = sequences.last.logits
         values = values_of(value, [best + tuple(block) for block in blocks], len(given))
@@ -111,6 +117,11 @@ def values_of(value: Value, texts: list[Tokens], prompt_length: int) -> list[flo
 
 def _ended(text: Tokens, prompt_length: int, ends: AbstractSet[int]) -> bool:
     return len(text) > prompt_length and text[-1] in ends
+
+
+def _over(block: Sequence[int], ends: AbstractSet[int], unit: Callable[[Tokens], bool] | None) -> bool:
+    """Whether the text or its step ends with a block."""
+    return bool(block) and (block[-1] in ends or (unit is not None and unit(tuple(block))))
 
 
 def _draw(logits: torch.Tensor, rng: np.random.Generator, over: Sequence[bool]) -> list[int | None]:

@@ -18,7 +18,7 @@ from guided.errors import GuidedError
 from guided.lm.given import language_model
 from guided.lm.model import NOTHING, LanguageModel, Needs, Scores
 from guided.steer.fields import Checked, Range
-from guided.steer.text_reward import TextReward
+from guided.steer.rewards.text_reward import TextReward
 
 __all__ = [
     "AsGiven",

@@ -158,6 +158,12 @@ def _pool(name: str) -> Callable[[Values, Sources], Steerer]:
     return build
 
 
+def _domains(values: Values, sources: Sources) -> Steerer:
+    from guided.steer import DomainMixture
+
+    return DomainMixture(values["model"], values.get("prior", ()))
+
+
 def _grad(values: Values, sources: Sources) -> Steerer:
     from guided.steer import GRAD, TransitionGraph
 
@@ -194,6 +200,16 @@ METHODS: dict[str, Method] = {
         "a weighted product of models",
         {"model": Setting(Kind.MODEL, required=True, many=True), "weight": Setting(Kind.NUMBER, many=True)},
         _pool("Product"),
+    ),
+    "nudging": Method(
+        "another model's token where this one is unsure",
+        {"model": _MODEL, "threshold": _NUMBER},
+        _made("Nudging", model="other"),
+    ),
+    "domains": Method(
+        "models weighed by how well they foretold the text so far",
+        {"model": Setting(Kind.MODEL, required=True, many=True), "prior": Setting(Kind.NUMBER, many=True)},
+        _domains,
     ),
     "context": Method(
         "context-aware decoding",

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
 import torch
 
+from guided.eval.steering.fitted import civil_vector, polite_front, praise_deferral
 from guided.eval.steering.kit import Kit
 from guided.eval.steering.names import MethodName
 from guided.eval.steering.prompts import SteeringPrompt, TaskName
-from guided.eval.steering.vectors import civil_vector, polite_front
 from guided.eval.steering.writing import Choice, Written, write
 from guided.lm import LanguageModel
 from guided.nano.experts import Expert
@@ -37,6 +37,7 @@ from guided.steer import (
     DeCoRe,
     DExperts,
     DoLa,
+    DomainMixture,
     DynamicFocus,
     EntropyAdaptive,
     FSDVectors,
@@ -45,6 +46,7 @@ from guided.steer import (
     Mixture,
     ModelReward,
     Momentum,
+    Nudging,
     Product,
     ProxyTuning,
     SelfDebiasing,
@@ -119,6 +121,19 @@ def _steered(build: Callable[[Kit, Sequence[SteeringPrompt]], Steerer]) -> Write
     return written
 
 
+def _behind(said: str, write: Write) -> Write:
+    """A method on prompts that say something more."""
+
+    def written(kit: Kit, prompts: Sequence[SteeringPrompt], seeds: Sequence[int], choice: Choice) -> list[Written]:
+        return write(kit, [replace(prompt, text=prompt.text + said) for prompt in prompts], seeds, choice)
+
+    return written
+
+
+def _domains(kit: Kit, prompts: Sequence[SteeringPrompt]) -> Steerer:
+    return DomainMixture((kit.expert(Expert.POSITIVE), kit.expert(Expert.NEGATIVE)))
+
+
 def _praise_reward(kit: Kit, what: Callable[[torch.Tensor], torch.Tensor]) -> ModelReward:
     """The causal reward model; ``what`` makes a reward of log-odds."""
     head = kit.reward_head
@@ -148,7 +163,9 @@ def _value(kit: Kit) -> Callable[[list[tuple[int, ...]]], torch.Tensor]:
     return value
 
 
-def _blocks(n_blocks: int) -> Write:
+def _blocks(n_blocks: int, *, sentences: bool = False) -> Write:
+    """The best of so many blocks, each of so many tokens or a sentence."""
+
     def written(kit: Kit, prompts: Sequence[SteeringPrompt], seeds: Sequence[int], choice: Choice) -> list[Written]:
         value = _value(kit)
         return [
@@ -159,8 +176,9 @@ def _blocks(n_blocks: int) -> Write:
                     value,
                     np.random.default_rng(seed),
                     n_blocks=n_blocks,
-                    block_tokens=BLOCK_TOKENS,
+                    block_tokens=SENTENCE_TOKENS if sentences else BLOCK_TOKENS,
                     max_new_tokens=choice.max_new_tokens,
+                    unit=(lambda block: kit.text(block[-1:]).endswith(".")) if sentences else None,
                 ).tokens
             )
             for prompt, seed in zip(prompts, seeds, strict=True)
@@ -222,12 +240,13 @@ def _large_alone(kit: Kit, prompts: Sequence[SteeringPrompt], seeds: Sequence[in
     return [Written(one.tokens, {"large": 1.0}) for one in plain(kit, prompts, seeds, choice)]
 
 
+PRAISING = " The pool was lovely. The staff was friendly."
 BETA_RAD = 10.0
 ARGS_WEIGHT = 1.5
 CONTROLLED_BETA = 8.0
 GRAD_WEIGHT = 128.0
 RETRIEVAL_HEADS = 4
-BLOCK_TOKENS, N_BLOCKS = 8, 4
+BLOCK_TOKENS, N_BLOCKS, SENTENCE_TOKENS = 8, 4, 24
 BEAMS, DEAL_TOKENS, LOOK_AHEAD, DEAL_WEIGHT = 3, 6, 8, 8.0
 WINDOW, LEAST, THRESHOLD = 4, 2, 1.5
 FOCUS_TEMPERATURE = 1.5
@@ -265,6 +284,22 @@ METHODS: dict[MethodName, Method] = {
         TaskName.REVIEW,
         "beta 1, top_k 20",
         _steered(lambda kit, prompts: ARM(kit.expert(Expert.TOKEN_REWARD))),
+    ),
+    MethodName.NUDGING: Method(
+        TaskName.REVIEW,
+        "threshold 0.4, praising expert",
+        _steered(lambda kit, prompts: Nudging(kit.expert(Expert.POSITIVE))),
+    ),
+    MethodName.DEFERRAL: Method(
+        TaskName.REVIEW,
+        "threshold 0.5, praising expert, gate fitted to praise",
+        _steered(lambda kit, prompts: praise_deferral(kit)),
+    ),
+    MethodName.DOMAINS: Method(
+        TaskName.REVIEW,
+        "prior 1/3 each, praising and complaining expert, behind praise",
+        _behind(PRAISING, _steered(_domains)),
+        base=_behind(PRAISING, plain),
     ),
     MethodName.CONTEXT: Method(
         TaskName.CONTEXT,
@@ -341,6 +376,12 @@ METHODS: dict[MethodName, Method] = {
         f"{N_BLOCKS} blocks of {BLOCK_TOKENS}",
         _blocks(N_BLOCKS),
         base=_blocks(1),
+    ),
+    MethodName.STEPS: Method(
+        TaskName.REVIEW,
+        f"{N_BLOCKS} sentences a step",
+        _blocks(N_BLOCKS, sentences=True),
+        base=_blocks(1, sentences=True),
     ),
     MethodName.DEAL: Method(TaskName.WORDS, f"weight {DEAL_WEIGHT:g} (chosen)", _deal(DEAL_WEIGHT), base=_deal(0.0)),
     MethodName.MOMENTUM: Method(TaskName.LONG, "alpha 0.2, top_k 5", _steered(lambda kit, prompts: Momentum())),

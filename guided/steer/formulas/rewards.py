@@ -1,7 +1,7 @@
 """Formulas that add a reward of each candidate token: RAD, ARGS, FUDGE, controlled decoding; and ARM, of all tokens.
 
 ``candidates`` are token ids ``[n, k]``, likeliest first; ``rewards`` what appending each is worth, ``[n, k]``.  All
-other tokens are excluded.  See `guided.steer.text_reward` and `guided.steer.model_reward` for where rewards come from.
+other tokens are excluded.  Where rewards come from: `guided.steer.rewards`.
 """
 
 from __future__ import annotations

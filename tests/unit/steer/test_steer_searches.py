@@ -17,7 +17,7 @@ from guided.steer import ControlledDecoding, ModelReward, RewardError, Stack, Te
 from guided.steer.adaptive import EntropyAdaptive
 from guided.steer.blocks import best_of_blocks
 from guided.steer.lookahead import deal
-from guided.steer.scorer import Example, Target, train_scorer
+from guided.steer.rewards.scorer import Example, Target, train_scorer
 from guided.testing import check_language_model
 from tests.unit.steer.steering_twin import AMATEUR, BASE, WIDTH, agree, random_model, text_of
 

@@ -37,7 +37,7 @@ from guided.steer import (
     deal,
     train_scorer,
 )
-from guided.steer.scorer import Example
+from guided.steer.rewards.scorer import Example
 from tests import vocabularies
 from tests.unit.steer.steering_twin import AMATEUR, OWN_HEAD, REWARD, STEERERS, text_of, vowels
 

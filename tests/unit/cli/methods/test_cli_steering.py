@@ -104,7 +104,7 @@ def test_every_method_can_be_built_and_its_settings_exist(sources, tmp_path):
         steerer = first(f"{name}:{least}", sources)
         assert dataclasses.is_dataclass(steerer)
         for key, each in method.settings.items():
-            if not each.required and not (name in ("mixture", "product") and key == "weight"):
+            if not each.required and key not in ("weight", "prior"):
                 other = ",truthful=abc" if (name, key) == ("lol", "truth") else ""
                 first(f"{name}:{least + ',' if least else ''}{key}={samples[each.kind]}{other}", sources)
 

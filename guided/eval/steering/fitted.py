@@ -1,16 +1,17 @@
-"""Vectors for activation steering, made of texts about hotels that no prompt names."""
+"""What is fitted before it steers, to made-up texts about hotels that no prompt names: vectors, and a deferral."""
 
 from __future__ import annotations
 
 import random
 
 from guided.eval.steering.kit import Kit
+from guided.nano.experts import Expert
 from guided.nano.experts.prompts import instruction, opening
 from guided.nano.experts.words import COMPLAINTS, COUNTS, PRAISE, RUDE, SEASONS, THINGS
 from guided.nano.experts.world import UNKNOWN
-from guided.steer import Activations, Steerer, contrastive_vector, prompt_vectors
+from guided.steer import Activations, Deferral, Steerer, contrastive_vector, prompt_vectors, train_deferral
 
-__all__ = ["civil_vector", "polite_front"]
+__all__ = ["civil_vector", "polite_front", "praise_deferral"]
 
 TEXTS = 3 * len(UNKNOWN)
 
@@ -29,12 +30,20 @@ def polite_front(kit: Kit, strength: float) -> Steerer:
     return Activations((prompt_vectors(kit.base, wanted, unwanted, block=0, strength=strength, padding=padding),))
 
 
-def _review(number: int, manner: str) -> str:
+def praise_deferral(kit: Kit) -> Steerer:
+    """The praising expert where a gate says so that was fitted to praising reviews."""
+    texts = [kit.ids(_review(n, "", PRAISE)) for n in range(TEXTS)]
+    prompts = [len(kit.ids(instruction(UNKNOWN[n % len(UNKNOWN)]))) for n in range(TEXTS)]
+    other = kit.expert(Expert.POSITIVE)
+    return Deferral(other, train_deferral(kit.base, other, texts, prompt_lengths=prompts, steps=200))
+
+
+def _review(number: int, manner: str, words: tuple[str, ...] = PRAISE + COMPLAINTS) -> str:
     """The beginning of a review up to the next thing; of one number the same in any manner."""
     rnd = random.Random(number)
     said = ""
     for _ in range(2):
-        rude, thing, word = rnd.choice(RUDE), rnd.choice(THINGS), rnd.choice(PRAISE + COMPLAINTS)
+        rude, thing, word = rnd.choice(RUDE), rnd.choice(THINGS), rnd.choice(words)
         said += f" The {rude + ' ' if manner else ''}{thing} was {word}."
     hotel = UNKNOWN[number % len(UNKNOWN)]
     return instruction(hotel) + opening(rnd.choice(COUNTS), rnd.choice(SEASONS)) + said + " The"

@@ -10,7 +10,7 @@ import torch
 from guided.lm.model import LanguageModel, Needs
 from guided.steer.declaration import AsGiven, Branch, Prompt
 from guided.steer.fields import Checked
-from guided.steer.text_reward import RewardError, checked_rewards
+from guided.steer.rewards.text_reward import RewardError, checked_rewards
 
 __all__ = ["ModelReward"]
 
@@ -20,7 +20,7 @@ class ModelReward(Checked):
     """A reward that a causal model gives after each token: ``head`` of its last hidden state.
 
     The model keeps its own cache, so a step costs one pass over the candidates, not over the text.  ``head`` takes
-    ``[m, d]`` and gives ``[m]``; ``model`` None is the steered model.  `guided.steer.scorer` trains such heads.
+    ``[m, d]`` and gives ``[m]``; ``model`` None is the steered model.  `guided.steer.rewards.scorer` trains such heads.
     """
 
     head: Callable[[torch.Tensor], torch.Tensor]

@@ -14,8 +14,8 @@ from guided.lm.model import LanguageModel
 from guided.steer.declaration import Candidates, Declaration, Seen
 from guided.steer.fields import Checked, Count
 from guided.steer.formulas.rewards import args, controlled, fudge, rad
-from guided.steer.model_reward import ModelReward
-from guided.steer.text_reward import RewardError, TextReward
+from guided.steer.rewards.model_reward import ModelReward
+from guided.steer.rewards.text_reward import RewardError, TextReward
 
 __all__ = ["ARGS", "FUDGE", "RAD", "ControlledDecoding"]
 
@@ -102,7 +102,7 @@ class FUDGE(Checked):
 class ControlledDecoding(Checked):
     """Controlled decoding, token by token, with a prefix scorer: `controlled`.
 
-    `guided.steer.scorer` trains scorers, `guided.steer.blocks` chooses whole blocks instead.
+    `guided.steer.rewards.scorer` trains scorers, `guided.steer.blocks` chooses whole blocks instead.
     """
 
     reward: Reward

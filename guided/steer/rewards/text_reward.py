@@ -1,7 +1,7 @@
 """`TextReward`: rewards of candidate continuations by any function of texts, batched and cached.
 
-What a reward means is the method's business (`guided.steer.rewarded`); that it is a finite number for each candidate
-is checked here.
+What a reward means is the method's business (`guided.steer.rewards.rewarded`); that it is a finite number for each
+candidate is checked here.
 """
 
 from __future__ import annotations
