@@ -30,8 +30,9 @@ def mixture(logits: torch.Tensor, others: Sequence[torch.Tensor], weights: Seque
 def product(logits: torch.Tensor, others: Sequence[torch.Tensor], weights: Sequence[float]) -> torch.Tensor:
     """``w_0 l + sum_k w_k l_k``: a token needs every expert's consent (log pool; Hinton 2002, *Products of Experts*).
 
-    Normalised token by token: the local product, not the product of distributions over whole texts.  The identity (as
-    log-probabilities) for weights ``1, 0, 0...``.
+    With an autoregressive reward model and the weights ``1, 1 / beta`` this is GenARM (Xu et al. 2024, arXiv
+    2410.08193).  Normalised token by token: the local product, not the product of distributions over whole texts.  The
+    identity (as log-probabilities) for weights ``1, 0, 0...``.
     """
     terms = [(weight, log_probabilities(each)) for each, weight in zip(others, weights[1:], strict=True)]
     return combine(weights[0], log_probabilities(logits), *terms)

@@ -41,6 +41,7 @@ def fudge(
     """``l + strength log P(attribute | text v)`` on the candidates: Yang and Klein 2021, arXiv 2104.05218.
 
     ``log_odds`` are the classifier's log-probabilities (0 or below) of the attribute after each candidate.
+    With the logarithms of what is possible (affordances) it is grounded decoding (Huang et al. 2023, arXiv 2303.00855).
     ``strength=0`` is the model on its likeliest ``k`` tokens.
     """
     bonus = strength * log_odds if strength else torch.zeros_like(log_odds)
