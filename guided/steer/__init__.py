@@ -3,8 +3,8 @@
 Reading order: `declaration` (what a steerer asks for and is handed), `formulas` (the methods), `second_model`,
 `switching`, `second_prompt`, `inner_layers`, `activations`, `rewards` (where rewards come from, and what steers by
 them), `text_so_far`, `anti_model`, `masking` (the objects), `stack`, `layout`, `rows`, `steered` (what runs them),
-`adaptive`, `fast_and_slow`, `blocks`, `lookahead` (what is no function of logits) and `transitions` (what one needs).
-Loads torch.
+`adaptive`, `fast_and_slow`, `blocks`, `lookahead` (what is no function of logits) and `transitions` (what one needs);
+`grounding` (what a model said elsewhere).  Loads torch.
 """
 
 from guided.lm.model import Added
@@ -27,6 +27,7 @@ from guided.steer.declaration import (
 )
 from guided.steer.fast_and_slow import FastAndSlow, Router
 from guided.steer.formulas.layers import Divergence
+from guided.steer.grounding import ContextAdaptive, ReferenceSpace
 from guided.steer.inner_layers import Bucket, DeCoRe, DoLa, DynamicFocus, LayersOverLayers
 from guided.steer.lookahead import Hypothesis, deal
 from guided.steer.masking import Masked
@@ -57,6 +58,7 @@ __all__ = [
     "Bucket",
     "Candidates",
     "ClassifierFree",
+    "ContextAdaptive",
     "ContextAware",
     "Contrastive",
     "ContrastiveSearch",
@@ -89,6 +91,7 @@ __all__ = [
     "Product",
     "Prompt",
     "ProxyTuning",
+    "ReferenceSpace",
     "Replaced",
     "RewardError",
     "RewardWarning",

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 from guided.eval.steering.kit import Kit
+from guided.eval.steering.prompts import Split, SteeringPrompt, split_of
 from guided.nano.experts import Expert
-from guided.nano.experts.prompts import instruction, opening
+from guided.nano.experts.prompts import instruction, opening, question
 from guided.nano.experts.words import COMPLAINTS, COUNTS, PRAISE, RUDE, SEASONS, THINGS
-from guided.nano.experts.world import UNKNOWN
-from guided.steer import Activations, Deferral, Steerer, contrastive_vector, prompt_vectors, train_deferral
+from guided.nano.experts.world import ATTRIBUTES, KNOWN, UNKNOWN, fact, unseen_wording
+from guided.steer import (
+    Activations,
+    ContextAdaptive,
+    Deferral,
+    ReferenceSpace,
+    Steerer,
+    contrastive_vector,
+    prompt_vectors,
+    train_deferral,
+)
 
-__all__ = ["civil_vector", "polite_front", "praise_deferral"]
+__all__ = ["civil_vector", "polite_front", "praise_deferral", "truthful_space"]
 
 TEXTS = 3 * len(UNKNOWN)
 
@@ -36,6 +47,21 @@ def praise_deferral(kit: Kit) -> Steerer:
     prompts = [len(kit.ids(instruction(UNKNOWN[n % len(UNKNOWN)]))) for n in range(TEXTS)]
     other = kit.expert(Expert.POSITIVE)
     return Deferral(other, train_deferral(kit.base, other, texts, prompt_lengths=prompts, steps=200))
+
+
+def truthful_space(kit: Kit, prompts: Sequence[SteeringPrompt], weight: float, top_n: int) -> Steerer:
+    """What the model says in true answers about the hotels of the other prompts, tuning ones or held-out ones."""
+    tuning = Split.TUNING in {split_of(prompt.id.split("/")[0]) for prompt in prompts}
+    texts, lengths = [], []
+    for hotel in KNOWN:
+        if (split_of(hotel) is Split.TUNING) == tuning:
+            continue
+        for attribute in ATTRIBUTES:
+            asked = question(hotel, attribute, unseen_wording(hotel, attribute))
+            said = attribute.answer.format(hotel=hotel, value=fact(hotel, attribute))
+            texts.append(kit.ids(f"{asked} {said}"))
+            lengths.append(len(kit.ids(asked)))
+    return ContextAdaptive(ReferenceSpace.of(kit.base, texts, prompt_lengths=lengths), weight, top_n)
 
 
 def _review(number: int, manner: str, words: tuple[str, ...] = PRAISE + COMPLAINTS) -> str:

@@ -14,7 +14,7 @@ from typing import cast
 import numpy as np
 import torch
 
-from guided.eval.steering.fitted import civil_vector, polite_front, praise_deferral
+from guided.eval.steering.fitted import civil_vector, polite_front, praise_deferral, truthful_space
 from guided.eval.steering.kit import Kit
 from guided.eval.steering.names import MethodName
 from guided.eval.steering.prompts import SteeringPrompt, TaskName
@@ -245,6 +245,7 @@ BETA_RAD = 10.0
 ARGS_WEIGHT = 1.5
 CONTROLLED_BETA = 8.0
 GRAD_WEIGHT = 128.0
+CAAD_WEIGHT = 0.75
 RETRIEVAL_HEADS = 4
 BLOCK_TOKENS, N_BLOCKS, SENTENCE_TOKENS = 8, 4, 24
 BEAMS, DEAL_TOKENS, LOOK_AHEAD, DEAL_WEIGHT = 3, 6, 8, 8.0
@@ -391,6 +392,11 @@ METHODS: dict[MethodName, Method] = {
         TaskName.LONG, "alpha 0.4, top_k 5, n 2", _steered(lambda kit, prompts: FSDVectors())
     ),
     MethodName.GRAD: Method(TaskName.NEW_FACTS, f"weight {GRAD_WEIGHT:g} (chosen)", _grad),
+    MethodName.CAAD: Method(
+        TaskName.FACTS,
+        f"weight {CAAD_WEIGHT:g}, the nearest context (chosen), true answers about other hotels",
+        _steered(lambda kit, prompts: truthful_space(kit, prompts, CAAD_WEIGHT, 1)),
+    ),
     MethodName.ADAPTIVE: Method(
         TaskName.FACTS,
         f"{THRESHOLD:g} bits (chosen)",

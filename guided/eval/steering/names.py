@@ -42,4 +42,5 @@ class MethodName(str, Enum):
     FSD = "fsd"
     FSD_VECTORS = "fsd-vectors"
     GRAD = "grad"
+    CAAD = "caad"
     ADAPTIVE = "entropy-adaptive"

@@ -25,7 +25,7 @@ from guided.nano.experts.world import (
     unseen_wording,
 )
 
-__all__ = ["Split", "SteeringPrompt", "TaskName", "prompts_for"]
+__all__ = ["Split", "SteeringPrompt", "TaskName", "prompts_for", "split_of"]
 
 TUNING_SHARE = 0.25
 """Of the hotels."""
@@ -93,8 +93,13 @@ def prompts_for(task: TaskName, limit: int | None = None, split: Split = Split.H
     return found[:limit]
 
 
+def split_of(hotel: str) -> Split:
+    """Which prompts are about a hotel."""
+    return Split.TUNING if chance("tuning", hotel) < TUNING_SHARE else Split.HELD_OUT
+
+
 def _hotels(names: tuple[str, ...], split: Split) -> list[str]:
-    return [name for name in names if (chance("tuning", name) < TUNING_SHARE) == (split is Split.TUNING)]
+    return [name for name in names if split_of(name) is split]
 
 
 def _reviews(task: TaskName, split: Split, rnd: random.Random) -> list[SteeringPrompt]:

@@ -15,6 +15,7 @@ from guided.steer import (
     RAD,
     Bucket,
     ClassifierFree,
+    ContextAdaptive,
     ContextAware,
     Contrastive,
     ContrastiveSearch,
@@ -37,6 +38,7 @@ from guided.steer import (
     Prefixed,
     Product,
     ProxyTuning,
+    ReferenceSpace,
     Replaced,
     Seen,
     SelfDebiasing,
@@ -136,6 +138,7 @@ def steerers_with(base, amateur, other):
         "search": ContrastiveSearch(),
         "fsd": FSD(n=2),
         "fsd-vectors": FSDVectors(n=3),
+        "caad": ContextAdaptive(ReferenceSpace.of(base, [(1, 2, 3, 1, 4), (0, 0, 2)]), 0.8, 3),
         "grad": GRAD(TransitionGraph.of(base, [(1, 2, 3, 1, 2, 4), (0, 0, 5)])),
     }
 
