@@ -38,6 +38,7 @@ from guided.draft import (
     Fixed,
     ForcedBytes,
     Goodput,
+    Heads,
     HeadStopped,
     Independent,
     Lookahead,
@@ -57,6 +58,7 @@ from guided.draft import (
     auto,
     chain,
     early_exits,
+    load_heads,
     measure_ranks,
     optimal_tree,
     search_skips,
@@ -64,7 +66,7 @@ from guided.draft import (
 )
 from guided.draft.masks import RowMasks
 from guided.hf import load
-from guided.hf.draft_heads import nano_eagle, nano_heads, nano_small, nano_stopping_head, published_heads
+from guided.hf.draft_heads import base_of, nano_eagle, nano_heads, nano_small, nano_stopping_head, published_heads
 from guided.hf.draft_measurement import PLAIN, measure_drafts
 from guided.hf.language_model import TransformersModel
 from guided.hf.skipped_layers import SkippedLayers
@@ -177,11 +179,12 @@ def trained(model: TransformersModel) -> dict[str, Drafting]:
 
 
 def published(model: TransformersModel, folders: Sequence[str]) -> dict[str, Drafting]:
-    """Heads of checkpoints in the published layouts, in trees of two sizes."""
+    """Heads of checkpoints in the published layouts, or of files of ours, in trees of two sizes."""
     found = {}
     for folder in folders:
         for nodes in (24, 10):
-            drafter = published_heads(model, folder)
+            own = Path(folder).is_file()
+            drafter = Heads(load_heads(folder, base_of(model))) if own else published_heads(model, folder)
             if isinstance(drafter, Eagle):
                 drafter = Eagle(drafter.head, depth=8, top=8 if nodes > 10 else 3)
             found[f"{Path(folder).name}, {nodes} nodes"] = Drafting(drafter, Fixed(nodes))
@@ -221,7 +224,9 @@ def main() -> None:
     parser.add_argument("--small", help="a folder with a draft model of the same tokenizer")
     parser.add_argument("--trained", action="store_true", help="with the drafts trained for guided-nano")
     parser.add_argument("--only", nargs="*", help="of the drafts, those whose names hold one of these")
-    parser.add_argument("--heads", nargs="*", default=[], help="folders of published checkpoints for the model")
+    parser.add_argument(
+        "--heads", nargs="*", default=[], help="folders of published checkpoints for the model, files of heads"
+    )
     parser.add_argument("--padded", type=float, default=0.0, help="millions of parameters to widen the model to")
     parser.add_argument("--sample", type=float, default=0.0, help="draw tokens at this temperature")
     parser.add_argument("--max-tokens", type=int, default=160)

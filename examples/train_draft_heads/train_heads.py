@@ -1,4 +1,4 @@
-"""Trains Medusa and Hydra heads on guided-nano, which stays as it is; minutes on one core, seeded.
+"""Trains Medusa, Hydra and Clover heads on guided-nano, which stays as it is; minutes on one core, seeded.
 
     python examples/train_draft_heads/train_heads.py --out runs/heads [--texts 1200] [--epochs 2]
 
@@ -26,8 +26,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "train_nano"))
 
 from evaluate import examples
 
-HEADS = {"medusa": (5, 2), "hydra": (4, 1)}
-"""Heads and blocks of each kind: 1.3 and 2.3 MB in float16."""
+HEADS = {"medusa": (5, 2), "hydra": (4, 1), "clover": (4, 1)}
+"""Heads and blocks of each kind: 1.3, 2.3 and 0.9 MB in float16."""
 SHARES = {"familiar": 2, "records": 2, "sql": 1}
 SEED, CALIBRATION_SEED = 31, 32
 CALIBRATED_ON = 120
@@ -59,6 +59,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--texts", type=int, default=1200)
     parser.add_argument("--epochs", type=float, default=2.0)
+    parser.add_argument("--kind", action="append", choices=HEADS, help="only these heads; all without it")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(SEED)
@@ -77,7 +78,8 @@ def main() -> None:
     own = head_examples(model, prompts, [list(text.tokens) for text in written], most)
     print(f"{len(own)} places of own texts, {time.process_time() - began:.0f} s", flush=True)
 
-    for kind, (count, blocks) in HEADS.items():
+    for kind in arguments.kind or HEADS:
+        count, blocks = HEADS[kind]
         heads = new_heads(kind, count, base_of(model), blocks=blocks)
         fit_heads(heads, found, epochs=arguments.epochs, seed=SEED, done=reporter(kind))
         calibrate_heads(heads, own)

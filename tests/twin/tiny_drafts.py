@@ -80,6 +80,7 @@ def random_module(module, seed=0):
 BASE = Base(*(torch.from_numpy(np.random.default_rng(3).standard_normal((2, WIDTH, HIDDEN))).float()))
 MEDUSA = random_module(new_heads("medusa", 3, BASE))
 HYDRA = random_module(new_heads("hydra", 2, BASE))
+CLOVER = random_module(new_heads("clover", 2, BASE))
 BLOCK = BlockSizes(HIDDEN, 5, 1, 1, 2)
 EAGLE = random_module(EagleHead(BLOCK, BASE, n_blocks=2))
 EAGLE3 = random_module(Eagle3Head(BLOCK, Base(BASE.embeddings, BASE.unembeddings), HIDDEN, ids=torch.tensor([0, 1, 3])))
@@ -94,6 +95,7 @@ def drafts(target, small):
     return {
         "medusa": lambda: Heads(MEDUSA),
         "hydra": lambda: Heads(HYDRA),
+        "clover": lambda: Heads(CLOVER),
         "eagle": lambda: Eagle(EAGLE, depth=3, top=2),
         "eagle 3, of some ids": lambda: Eagle(EAGLE3, depth=2, top=3),
         "heads as guesses": lambda: BestFirst(Heads(HYDRA), Heads(MEDUSA), PromptLookup(), floor=0.0),

@@ -12,38 +12,20 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 
 from guided.draft.drafter import Context, Observed
-from guided.draft.heads.decoder_block import KeyValues
 from guided.draft.heads.feature_heads import FeatureHead
 from guided.draft.heads.from_heads import likeliest
+from guided.draft.heads.row_features import Kept, RowFeatures
 from guided.draft.proposal import Group, Proposal
 from guided.errors import GuidedError
 from guided.infer.chance import Chance
 from guided.lm.model import Needs
 
 __all__ = ["Eagle"]
-
-
-@dataclass
-class _Kept:
-    """What is known of one row: features of its first tokens, and the head's keys and values for them."""
-
-    caches: list[KeyValues]
-    waiting: list[torch.Tensor] = field(default_factory=list)
-    """Features that the head has not read, ``[n, f]`` each."""
-    n_read: int = 0
-    n_features: int = 0
-    last: torch.Tensor | None = None
-    """The head's output at the last position it read, ``[1, 1, d]``."""
-
-    def add(self, features: torch.Tensor) -> None:
-        """Features of the next tokens."""
-        self.waiting.append(features)
-        self.n_features += int(features.shape[0])
 
 
 @dataclass
@@ -76,7 +58,7 @@ class Eagle:
         self.depth = depth
         self.top = top
         self.needs = Needs(hidden=True, blocks=head.blocks)
-        self._rows: dict[int, _Kept] = {}
+        self._features = RowFeatures(self.head.caches, self.head.embeddings.device)
 
     def draft(self, chance: Chance, contexts: Sequence[Context]) -> list[Proposal]:
         """A dynamic tree a row; none where the target gave no features, as of rows not seen from the start."""
@@ -84,8 +66,8 @@ class Eagle:
             return [self._tree(context) for context in contexts]
 
     def _tree(self, context: Context) -> Proposal:
-        kept = self._row(context)
-        if kept is None or kept.n_features != len(context.tokens) - context.n_unseen or not kept.n_features:
+        kept = self._features.complete(context)
+        if kept is None:
             return Proposal()
         if kept.waiting:
             self._read(kept, context.tokens)
@@ -145,10 +127,9 @@ class Eagle:
     def _ends(self, context: Context, node: _Node) -> bool:
         return context.constraint is not None and node.state == context.constraint.end
 
-    def _read(self, kept: _Kept, tokens: Sequence[int]) -> None:
+    def _read(self, kept: Kept, tokens: Sequence[int]) -> None:
         """Let the head read features that have come, each with the token after it."""
-        features = torch.cat(kept.waiting)
-        kept.waiting = []
+        features = kept.taken()
         n, first = int(features.shape[0]), kept.n_read
         device = features.device
         columns = torch.arange(first + n, device=device)
@@ -158,7 +139,7 @@ class Eagle:
         kept.n_read += n
 
     def _forward(
-        self, kept: _Kept, features: torch.Tensor, tokens: Sequence[int], positions: Sequence[int], mask: torch.Tensor
+        self, kept: Kept, features: torch.Tensor, tokens: Sequence[int], positions: Sequence[int], mask: torch.Tensor
     ) -> torch.Tensor:
         device = features.device
         after = torch.tensor([list(tokens)], dtype=torch.long, device=device)
@@ -166,48 +147,13 @@ class Eagle:
         found: torch.Tensor = self.head(features, after, at, mask, kept.caches)
         return found
 
-    def _row(self, context: Context) -> _Kept | None:
-        kept = self._rows.get(context.row)
-        if kept is None and context.prompt_hidden is not None and context.n_prompt:
-            if len(context.tokens) - context.n_unseen != context.n_prompt:
-                return None
-            kept = self._rows[context.row] = _Kept(self.head.caches())
-            kept.add(self._brought(context.prompt_hidden))
-        return kept
-
-    def _brought(self, features: torch.Tensor) -> torch.Tensor:
-        return features.to(self.head.embeddings.device, torch.float32)
-
     def learn(self, observed: Sequence[Observed]) -> None:
         """Keep the features of what the target has read and kept."""
-        for seen in observed:
-            kept = self._rows.get(seen.context.row)
-            if kept is None:
-                # A row that is seen for the first time: its tokens have grown since its context was made.
-                context = seen.context
-                if context.prompt_hidden is None or seen.before is None or _before(seen) != context.n_prompt:
-                    continue
-                kept = self._rows[context.row] = _Kept(self.head.caches())
-                kept.add(self._brought(context.prompt_hidden))
-            if seen.hidden is None:
-                continue
-            children = {(parent, seen.tree.tokens[node]): node for node, parent in enumerate(seen.tree.parents)}
-            kept_nodes = list(range(seen.context.n_unseen))
-            at = seen.context.n_unseen - 1
-            for token in seen.emitted[: len(seen.accepted)]:
-                at = children[at, token]
-                kept_nodes.append(at)
-            kept.add(self._brought(seen.hidden[torch.tensor(kept_nodes, device=seen.hidden.device)]))
+        self._features.learn(observed)
 
     def leave(self, rows: Sequence[int]) -> None:
         """Forget rows that have ended."""
-        for row in rows:
-            self._rows.pop(row, None)
-
-
-def _before(seen: Observed) -> int:
-    """How many tokens of a row the model had read before its last pass."""
-    return len(seen.context.tokens) - len(seen.emitted) - seen.context.n_unseen
+        self._features.leave(rows)
 
 
 def _bound(nodes: Sequence[_Node], budget: int) -> float:

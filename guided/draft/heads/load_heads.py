@@ -1,9 +1,10 @@
-"""`load_heads`: Medusa or Hydra heads from a file, by what the file says they are."""
+"""`load_heads`: Medusa, Hydra or Clover heads from a file, by what the file says they are."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from guided.draft.heads.clover import CloverHeads
 from guided.draft.heads.draft_heads import Base, DraftHeads, HeadSettings, stored_settings
 from guided.draft.heads.hydra import HydraHeads
 from guided.draft.heads.medusa import MedusaHeads
@@ -11,11 +12,15 @@ from guided.errors import GuidedError
 
 __all__ = ["load_heads", "new_heads"]
 
-KINDS: dict[str, type[MedusaHeads] | type[HydraHeads]] = {"medusa": MedusaHeads, "hydra": HydraHeads}
+KINDS: dict[str, type[MedusaHeads] | type[HydraHeads] | type[CloverHeads]] = {
+    "medusa": MedusaHeads,
+    "hydra": HydraHeads,
+    "clover": CloverHeads,
+}
 
 
 def new_heads(kind: str, heads: int, base: Base, *, blocks: int = 1) -> DraftHeads:
-    """Untrained heads, ``kind`` being ``"medusa"`` or ``"hydra"``.  Raises `GuidedError` for another kind."""
+    """Untrained heads of a kind: ``"medusa"``, ``"hydra"`` or ``"clover"``; raises `GuidedError` for others."""
     if kind not in KINDS:
         raise GuidedError(f"there are no heads of the kind {kind!r}", remedy=f"Take one of {', '.join(KINDS)}.")
     width, hidden = base.unembeddings.shape

@@ -10,6 +10,7 @@ import guided
 from guided.draft import (
     Base,
     BestFirst,
+    CloverHeads,
     Context,
     DraftLoss,
     Fixed,
@@ -59,7 +60,7 @@ def examples():
     return head_examples(MODEL, [[1 + i % (WIDTH - 2)] for i in range(40)], written, 3)
 
 
-@pytest.fixture(scope="module", params=["medusa", "hydra"])
+@pytest.fixture(scope="module", params=["medusa", "hydra", "clover"])
 def heads(request, examples):
     made = new_heads(request.param, 3, BASE)
     first = fit_heads(made, examples, epochs=0.1, batch=32)
@@ -85,7 +86,7 @@ def test_heads_learn_what_follows(heads):
         assert row[0] > 0.75 and sum(row) == pytest.approx(1, abs=0.05)
 
 
-@pytest.mark.parametrize("kind", ["medusa", "hydra"])
+@pytest.mark.parametrize("kind", ["medusa", "hydra", "clover"])
 def test_heads_learn_from_the_law_of_the_base(kind):
     """By divergences too, of which the law at the right place is the least: a table's, by states that give it."""
     inverse = np.linalg.pinv(EMBEDDINGS.double().numpy())
@@ -144,18 +145,63 @@ def test_sizes_and_kinds_are_checked():
         MedusaHeads(made.settings, BASE)
     with pytest.raises(GuidedError):
         HydraHeads(new_heads("medusa", 2, BASE).settings, BASE)
+    with pytest.raises(GuidedError):
+        CloverHeads(new_heads("hydra", 2, BASE).settings, BASE)
     with pytest.raises(GuidedError, match="looks 3 tokens ahead"):
         made(EMBEDDINGS[:1], torch.zeros((1, 3), dtype=torch.long))
 
 
 def test_hydra_reads_what_medusa_does_not():
     hidden = EMBEDDINGS[:1]
-    for kind, differs in (("medusa", False), ("hydra", True)):
+    for kind, differs in (("medusa", False), ("hydra", True), ("clover", True)):
         made = new_heads(kind, 2, BASE)
         for parameter in made.parameters():
             torch.nn.init.normal_(parameter)
         one, other = (made(hidden, torch.tensor([[t, 5]])) for t in (1, 2))
         assert torch.equal(one, other) != differs
+
+
+@pytest.mark.parametrize("hidden_size", [16, 64])
+def test_clover_is_its_equations(hidden_size):
+    """Row by row and attention head by attention head, in float64; 64 numbers are two attention heads."""
+    rng = np.random.default_rng(5)
+    base = Base(*(torch.from_numpy(rng.standard_normal((2, WIDTH, hidden_size))).float()))
+    made = new_heads("clover", 3, base, blocks=2)
+    for parameter in made.parameters():
+        torch.nn.init.normal_(parameter, std=0.2)
+    weights = {name: value.detach().double().numpy() for name, value in made.state_dict().items()}
+    table = base.unembeddings.double().numpy()
+    silu = lambda x: x / (1 + np.exp(-x))  # noqa: E731
+    start, tokens = rng.standard_normal((2, hidden_size)), [[1, 4, 7], [0, 4, 2]]
+    for count in (1, 2, 3):
+        got = made(torch.from_numpy(start).float(), torch.tensor([row[:count] for row in tokens])).detach().numpy()
+        for row in range(2):
+            h = start[row]
+            for token in tokens[row][:count]:
+                e = table[token] / np.sqrt((table[token] ** 2).mean() + 1e-6)
+                normed = weights["norm"] * h / np.sqrt((h * h).mean() + 1e-6)
+                q, k, v = (
+                    weights[f"{name}.weight"] @ x for name, x in (("queries", normed), ("keys", e), ("values", e))
+                )
+                size = 32 if hidden_size == 64 else 16
+                h = h + np.concatenate(
+                    [
+                        silu(q[at : at + size] @ k[at : at + size] / np.sqrt(size)) * v[at : at + size]
+                        for at in range(0, hidden_size, size)
+                    ]
+                )
+            for block in range(2):
+                name = f"heads.{count - 1}.{block}"
+                h = h + silu(weights[f"{name}.weight"] @ h + weights[f"{name}.bias"])
+            # float32 sums of 64 products of numbers up to 20.
+            np.testing.assert_allclose(got[row], table @ h, atol=1e-3, rtol=1e-5)
+
+
+def test_untrained_clover_says_what_the_base_says():
+    """Its values begin at 0, as the paper has it, and so do its blocks."""
+    made = new_heads("clover", 2, BASE)
+    hidden = EMBEDDINGS[:3]
+    assert torch.equal(made(hidden, torch.tensor([[1, 2], [3, 4], [5, 6]])), hidden @ EMBEDDINGS.T)
 
 
 def test_trees_take_the_likeliest_nodes():
