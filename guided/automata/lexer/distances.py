@@ -144,7 +144,9 @@ def _reach(table: StateTable, start: int) -> int:
     Kept for all states on that way: whoever follows it asks for each of them, and a way may have thousands.
 
     What an expression says of the length of its texts is never too much, so the first end that is met is the nearest
-    (Hart, Nilsson and Raphael, 1968); where it says nothing, this is Dijkstra's algorithm.
+    (Hart, Nilsson and Raphael, 1968); where it says nothing, this is Dijkstra's algorithm.  A state that was passed on
+    the way out has at least what is left of the whole way, which later searches go by (Koenig and Likhachev, "Adaptive
+    A*", 2005): a date's are asked for one character after another.
     """
     nearest = {start: 0}
     before: dict[int, int] = {}
@@ -156,6 +158,8 @@ def _reach(table: StateTable, start: int) -> int:
         known = 0 if table.arrays.tag[item] >= 0 else int(table.arrays.minimum[item])
         if known >= 0:
             total = known - behind
+            for passed, distance in nearest.items():
+                table.at_least[passed] = max(table.at_least.get(passed, 0), total - distance)
             while item != start:
                 item = before[item]
                 table.arrays.minimum[item] = total - nearest[item]
@@ -173,6 +177,12 @@ def _left(table: StateTable, state: int) -> int:
     known = int(table.arrays.minimum[state])
     if known >= 0:
         return known
+    known = table.at_least.get(state, -1)
+    return _shortest_of(table, state) if known < 0 else known
+
+
+def _shortest_of(table: StateTable, state: int) -> int:
+    """What the expression says, or its parts."""
     key = table.key(state)
     if key is None:
         return table.parts.least(state)

@@ -134,6 +134,8 @@ class StateTable:
         self.compared: dict[tuple[int, int], bool] = {}
         """Of `guided.automata.lexer.joint`."""
         self._under: dict[tuple[int, int], int] = {}
+        self.at_least: dict[int, int] = {}
+        """Bytes that a state is from the end of a match, or fewer; of `guided.automata.lexer.distances`."""
         self.n_partials = 0
         """Of `guided.automata.lexer.spelling`."""
         self.parts = PartTable(self._state_of_part, self.table_address, MOST_STATES)

@@ -170,15 +170,27 @@ class TokenEffects:
         ``list_inside`` tells it of a range and state: tokens, and from bit 32 on how many bytes they need to the end.
         """
         with self.lock:
-            arrays = self.states.arrays
-            # A bound from above makes no way longer that it leaves.
-            like = int(arrays.boundless[state]) if arrays.bound[state] > 0 else state
+            like = self._as_far(state)
             found = self.store.find(low, high, like | ENOUGH)
             if found < 0:
                 listed = _by_price(list_inside(low, high, like))
                 found = self.store.add(low, high, like | ENOUGH, listed, [])
             if like != state:
                 self.store.alias(low, high, state | ENOUGH, found)
+
+    def _as_far(self, state: int) -> int:
+        """A state from which what stays inside of ``state`` is as far from the end, and that others share."""
+        arrays = self.states.arrays
+        # A bound from above makes no way longer that it leaves.
+        if arrays.bound[state] > 0:
+            return int(arrays.boundless[state])
+        key = self.states.key(state)
+        run = run_of(key) if isinstance(key, Expr) else None
+        # A token that stays inside has begun a character, and it finishes one that was begun.
+        begun = 1 if run is not None and run.prefix is None else 0
+        if run is None or run.high is None or run.low > begun or not run.is_counted_by_home:
+            return state
+        return self.states.add(run.unbounded)
 
     def need_core(self, low: int, high: int, state: int, key: int, asked_as: Callable[[int], int]) -> None:
         """Make known what the tokens of a range do from a lexer's state, apart by what the parser is asked about them.

@@ -284,6 +284,9 @@ class Completions:
     def is_near(self, state: int, limit: int) -> bool:
         """Are so many tokens enough?  False also where no end is found: fewer tokens than possible, never too many."""
         try:
+            # A byte is a token at most: mostly nothing has to be spelled.
+            if self._machine.vocabulary.byte_complete and len(self.text(state)) <= limit:
+                return True
             return len(self.tokens(state)) <= limit
         except LimitError:
             return False

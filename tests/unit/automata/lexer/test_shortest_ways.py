@@ -8,6 +8,7 @@ import pytest
 
 import guided
 from guided.automata.lexer import distances
+from guided.automata.lexer.states import StateTable
 from tests import vocabularies
 
 BYTES = vocabularies.of_bytes()
@@ -29,3 +30,34 @@ def test_the_work_grows_as_the_text(schema: dict[str, object], monkeypatch: pyte
     assert len(text) >= 802
     assert constraint.is_accepting(constraint.advance_bytes(constraint.start, text))
     assert steps < 8 * 800
+
+
+def test_what_a_search_has_passed_is_a_bound_for_later_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of places beside the ways found before: the same distances as without bounds, after half of the work."""
+    steps, real = 0, distances._steps
+
+    def counted(*arguments: Any) -> Any:
+        nonlocal steps
+        steps += 1
+        return real(*arguments)
+
+    monkeypatch.setattr(distances, "_steps", counted)
+    found, work = [], []
+    for keeps in (True, False):
+        monkeypatch.setattr(StateTable, "_current", StateTable())
+        constraint = guided.Constraint(
+            guided.json_schema({"type": "string", "format": "date-time"}), vocabularies.of_bytes()
+        )
+        machine = constraint._machine
+        before, costs = steps, []
+        for place in range(2, 22):
+            state = constraint.advance_bytes(constraint.start, b'"1984-12-09T21:55:13.250'[:place])
+            for byte in b"0123456789":
+                after = constraint.advance_bytes(state, bytes([byte]))
+                if not keeps:
+                    machine.states.at_least.clear()
+                costs.append([distances.minimum(machine.states, inside) for inside, _, _ in machine.threads(after)])
+        found.append(costs)
+        work.append(steps - before)
+    assert found[0] == found[1]
+    assert 3 * work[0] < 2 * work[1]

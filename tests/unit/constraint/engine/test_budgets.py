@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import guided
+from guided.constraint.effects.token_effects import TokenEffects
 from guided.constraint.engine.machine import ConstraintMachine
 from guided.constraint.engine.requests import RequestBuffer
 from guided.grammar.ir import Choice, Grammar, Repetition, Rule, Sequence, Terminal
@@ -110,3 +111,51 @@ def test_states_of_a_bounded_text_are_asked_about_together(monkeypatch: pytest.M
         state = constraint.advance(state, int(rng.choice(allowed.tolist())))
         left -= 1
     assert left >= 0
+
+
+BOUNDED = (
+    ({"type": "string", "maxLength": 5}, True),
+    ({"type": "string", "minLength": 1, "maxLength": 3}, True),
+    ({"type": "string", "minLength": 3, "maxLength": 6}, True),
+    ({"type": "string", "pattern": "^[^x]{0,12}$"}, True),
+    ({"type": "string", "pattern": "^([a-h]{2}){1,9}$"}, False),
+)
+"""And whether it is like a text without a bound: of single characters, with all that it must have."""
+
+
+@pytest.mark.parametrize(("schema", "is_like"), BOUNDED, ids=str)
+def test_bounded_texts_are_as_far_from_the_end_as_others(
+    schema: dict[str, Any], is_like: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What tokens need to the end is taken from the text without its bound, and the same as if it were walked."""
+    rng = random.Random(5)
+    letters = ["a", "b", "c", "d", "\u00e9", "\u20ac", "\\n", "\\u00e9", '\\"']
+    words = {"".join(rng.choices(letters, k=rng.randint(2, 7))).encode() for _ in range(3000)}
+    cut = {word[:-1] for word in words} | {word + b'"' for word in list(words)[::5]}
+    asked: list[bool] = []
+    derived = TokenEffects._as_far
+
+    def note(effects: TokenEffects, state: int) -> int:
+        asked.append((like := derived(effects, state)) != state)
+        return like
+
+    masks = []
+    # One more token, and so nothing in common with what was known of the other vocabulary.
+    for more, like in ((b"\xff\xff", note), (b"\xff\xff\xff", lambda _, state: state)):
+        monkeypatch.setattr(TokenEffects, "_as_far", like)
+        tokens = [*vocabularies.SINGLE_BYTES, *sorted(words | cut), more, None]
+        vocabulary = guided.Vocabulary.from_tokens(tokens, eos_ids=[len(tokens) - 1])
+        constraint = guided.compile(guided.json_schema(schema), vocabulary)
+        found = []
+        for text in (b'"', b'"a', b'"ab', b'"\xc3', b'"a\\', b'"a\\u00'):
+            state = constraint.advance_bytes(constraint.start, text)
+            for budget in range(1, 12) if state else ():
+                row = np.zeros(vocabulary.n_words, np.uint32)
+                try:
+                    constraint.fill_budget_mask(state, row, budget)
+                except guided.LimitError:
+                    continue
+                found.append(row)
+        masks.append(np.array(found))
+    assert np.array_equal(*masks) and len(masks[0]) > 20
+    assert any(asked) is is_like
