@@ -38,6 +38,7 @@ from guided.draft.heads.load_heads import load_heads, new_heads
 from guided.draft.heads.load_published import load_published
 from guided.draft.heads.losses import DraftLoss, draft_losses
 from guided.draft.heads.medusa import MedusaHeads
+from guided.draft.heads.prefixed import Prefixed, PrefixedHeads, fit_prefixed, load_prefixed, prefixed_examples
 from guided.draft.loop.reward_guided import RewardGuided, reward_guided
 from guided.draft.loop.speculate import Speculated, speculate
 from guided.draft.loop.statistics import Statistics
@@ -125,6 +126,8 @@ __all__ = [
     "Path",
     "Planned",
     "Policy",
+    "Prefixed",
+    "PrefixedHeads",
     "PromptLookup",
     "Proposal",
     "Recycling",
@@ -155,15 +158,18 @@ __all__ = [
     "fit_features",
     "fit_heads",
     "fit_judge",
+    "fit_prefixed",
     "fused_blocks",
     "head_examples",
     "intersected",
     "load_heads",
+    "load_prefixed",
     "load_published",
     "measure_ranks",
     "most_frequent",
     "new_heads",
     "optimal_tree",
+    "prefixed_examples",
     "reward_guided",
     "search_skips",
     "speculate",

@@ -10,6 +10,7 @@ from guided.draft.heads.feature_heads import FeatureHead
 from guided.draft.heads.from_heads import Heads
 from guided.draft.heads.load_heads import load_heads
 from guided.draft.heads.load_published import load_published
+from guided.draft.heads.prefixed import Prefixed, PrefixedHeads
 from guided.draft.models.acceptance_head import AcceptanceHead
 from guided.errors import UnsupportedError, VocabularyError
 from guided.hf.language_model import TransformersModel
@@ -64,10 +65,13 @@ def nano_stopping_head() -> AcceptanceHead:
     return AcceptanceHead.load(DRAFTS_PATH / "stopping.safetensors")
 
 
-def published_heads(model: TransformersModel, folder: Path | str) -> Heads | Eagle:
+def published_heads(model: TransformersModel, folder: Path | str) -> Heads | Eagle | Prefixed:
     """A drafter by heads of a published checkpoint for this model: Medusa, Hydra, EAGLE-1 to 3 or ReDrafter.
 
     See `guided.draft.load_published` for the layouts and errors.
     """
-    heads = load_published(folder, base_of(model), layers=model.can.blocks or None)
+    config = model.model.config.get_text_config().to_dict()
+    heads = load_published(folder, base_of(model), layers=model.can.blocks or None, model=config)
+    if isinstance(heads, PrefixedHeads):
+        return Prefixed(heads)
     return Eagle(heads) if isinstance(heads, FeatureHead) else Heads(heads)

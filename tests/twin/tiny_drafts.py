@@ -33,6 +33,8 @@ from guided.draft import (
     OtherVocabulary,
     Overlapped,
     Planned,
+    Prefixed,
+    PrefixedHeads,
     PromptLookup,
     Recycling,
     Staged,
@@ -82,6 +84,7 @@ MEDUSA = random_module(new_heads("medusa", 3, BASE))
 HYDRA = random_module(new_heads("hydra", 2, BASE))
 CLOVER = random_module(new_heads("clover", 2, BASE))
 BLOCK = BlockSizes(HIDDEN, 5, 1, 1, 2)
+PREFIXED = random_module(PrefixedHeads(new_heads("hydra", 2, BASE), BLOCK), 4)
 EAGLE = random_module(EagleHead(BLOCK, BASE, n_blocks=2))
 EAGLE3 = random_module(Eagle3Head(BLOCK, Base(BASE.embeddings, BASE.unembeddings), HIDDEN, ids=torch.tensor([0, 1, 3])))
 STOP = random_module(AcceptanceHead(HIDDEN))
@@ -96,6 +99,7 @@ def drafts(target, small):
         "medusa": lambda: Heads(MEDUSA),
         "hydra": lambda: Heads(HYDRA),
         "clover": lambda: Heads(CLOVER),
+        "prefixed": lambda: Prefixed(PREFIXED),
         "eagle": lambda: Eagle(EAGLE, depth=3, top=2),
         "eagle 3, of some ids": lambda: Eagle(EAGLE3, depth=2, top=3),
         "heads as guesses": lambda: BestFirst(Heads(HYDRA), Heads(MEDUSA), PromptLookup(), floor=0.0),

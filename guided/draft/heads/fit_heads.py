@@ -16,9 +16,10 @@ from guided.draft.heads.losses import DraftLoss, draft_losses
 from guided.errors import GuidedError
 from guided.lm.model import LanguageModel, Needs
 
-__all__ = ["HeadExamples", "calibrate_heads", "fit_heads", "head_examples"]
+__all__ = ["NONE", "HeadExamples", "calibrate_heads", "fit_heads", "head_examples", "head_loss"]
 
 NONE = -1
+"""Stands for a token beyond the end of a text."""
 RANKS = 10
 DISCOUNT = 0.8
 """The weight of a head's loss relative to the one before: what comes later is accepted less often (Medusa's choice)."""
@@ -100,7 +101,7 @@ def fit_heads(
     for step, rows in enumerate(_batches(len(examples), batch, steps, generator)):
         for group in optimizer.param_groups:
             group["lr"] = rate * min((step + 1) / (0.05 * steps + 1), 1.0 - step / steps)
-        found = _loss(heads, examples, rows, loss)
+        found = head_loss(heads, examples, rows, loss)
         optimizer.zero_grad(set_to_none=True)
         found.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(heads.parameters(), 1.0)
@@ -121,7 +122,9 @@ def _batches(n: int, batch: int, steps: int, generator: torch.Generator) -> Iter
         left = left[batch:]
 
 
-def _loss(heads: DraftHeads, examples: HeadExamples, rows: torch.Tensor, loss: DraftLoss) -> torch.Tensor:
+def head_loss(
+    heads: DraftHeads, examples: HeadExamples, rows: torch.Tensor, loss: DraftLoss = DraftLoss.TOKENS
+) -> torch.Tensor:
     """The mean loss of each head, later ones weighing less."""
     device = heads.unembeddings.device
     hidden, tokens = examples.hidden[rows].float().to(device), examples.tokens[rows].to(device)

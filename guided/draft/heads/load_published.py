@@ -1,6 +1,7 @@
 """`load_published`: draft heads from the checkpoints that their authors publish, by their tensors' names.
 
-Layouts: Medusa (``medusa_lm_head.pt``, FasterDecoding/Medusa), Hydra (``hydra_lm_head.pt``, zankner/Hydra), EAGLE-1 and
+Layouts: Medusa (``medusa_lm_head.pt``, FasterDecoding/Medusa), Hydra (``hydra_lm_head.pt``, zankner/Hydra, of the kinds
+``mlp`` and ``prefix-mlp``), EAGLE-1 and
 2 and EAGLE-3 (``fc``, ``layers`` or ``midlayer``, SafeAILab/EAGLE), ReDrafter (``rnn_u``, apple/ml-recurrent-drafter).
 Every tensor of a file is used, or is one of those that its own code does not use either.  Nothing is downloaded.
 """
@@ -19,6 +20,7 @@ from torch import nn
 from guided.draft.heads.decoder_block import BlockSizes
 from guided.draft.heads.draft_heads import Base, DraftHeads, HeadSettings, check_base
 from guided.draft.heads.feature_heads import Eagle3Head, EagleHead, FeatureHead, fused_blocks
+from guided.draft.heads.prefixed import PrefixedHeads
 from guided.draft.heads.published_heads import PublishedHydra, PublishedMedusa, RecurrentHeads
 from guided.errors import GuidedError, UnsupportedError
 
@@ -30,13 +32,18 @@ FILES = (
 )  # fmt: skip
 BEAM_LENGTH = 4
 """How far ReDrafter's head is asked: its code's beams have four tokens after the one that the target gave."""
+OF_MODEL = "configuration of the model"
+"""The key under which layouts find it."""
 Tensors = dict[str, torch.Tensor]
 
 
-def load_published(folder: Path | str, base: Base, *, layers: int | None = None) -> DraftHeads | FeatureHead:
+def load_published(
+    folder: Path | str, base: Base, *, layers: int | None = None, model: Mapping[str, Any] | None = None
+) -> DraftHeads | FeatureHead | PrefixedHeads:
     """The heads of a checkpoint's folder, which has a ``config.json`` and one file of tensors.
 
-    ``base`` is the model that they were trained on, ``layers`` its number of blocks, which EAGLE-3's heads read by.
+    ``base`` is the model that they were trained on, ``layers`` its number of blocks, which EAGLE-3's heads read by, and
+    ``model`` its own configuration, which says what Hydra's prefix block is like where its ``config.json`` does not.
     Raises `GuidedError` for a folder without such files, with tensors that are missing or of other shapes, or that
     nobody reads, `VocabularyError` for another base, as far as that is known, and `UnsupportedError` for layouts and
     kinds that are not known.
@@ -49,7 +56,7 @@ def load_published(folder: Path | str, base: Base, *, layers: int | None = None)
             f"{folder} is no checkpoint of draft heads",
             remedy=f"Give a folder with config.json and one of {', '.join(FILES)}.",
         )
-    config = json.loads(config_file.read_text(encoding="utf-8"))
+    config = json.loads(config_file.read_text(encoding="utf-8")) | {OF_MODEL: model}
     tensors = _tensors(file)
     for knows, read in LAYOUTS:
         if knows(config, tensors):
@@ -90,7 +97,7 @@ def _settings(kind: str, heads: int, base: Base, blocks: int) -> HeadSettings:
     return HeadSettings(kind, heads, int(hidden), int(width), blocks)
 
 
-Read = tuple[DraftHeads | FeatureHead, Tensors]
+Read = tuple[DraftHeads | FeatureHead | PrefixedHeads, Tensors]
 
 
 def _medusa(config: Mapping[str, Any], tensors: Tensors, base: Base, _: int | None) -> Read:
@@ -103,12 +110,14 @@ def _medusa(config: Mapping[str, Any], tensors: Tensors, base: Base, _: int | No
 
 def _hydra(config: Mapping[str, Any], tensors: Tensors, base: Base, _: int | None) -> Read:
     kind, offset = config.get("hydra_head_arch", "mlp"), int(config.get("hidden_state_offset", 0))
-    if kind != "mlp" or offset:
+    if kind not in ("mlp", "prefix-mlp") or offset:
         raise UnsupportedError(
             f"Hydra heads of the kind {kind!r} with states {offset} blocks before the last",
             where="config.json",
-            remedy='Use heads of the kind "mlp" on the last hidden state.',
+            remedy='Use heads of the kind "mlp" or "prefix-mlp" on the last hidden state.',
         )
+    if kind == "prefix-mlp":
+        return _prefixed_hydra(config, tensors, base)
     layers = sorted({int(n.split(".")[2]) for n in tensors if n.startswith("hydra_mlp.0.")})
     named = {}
     for name, tensor in tensors.items():
@@ -121,6 +130,27 @@ def _hydra(config: Mapping[str, Any], tensors: Tensors, base: Base, _: int | Non
     settings = _settings("hydra", int(config["hydra_num_heads"]), base, int(config.get("hydra_num_layers", 1)))
     grounded = bool(config.get("grounded_heads", True))
     return PublishedHydra(settings, base, grounded=grounded, bias="hydra_lm_head.0.bias" in named), named
+
+
+def _prefixed_hydra(config: Mapping[str, Any], tensors: Tensors, base: Base) -> Read:
+    """A Llama of one block before heads of the kind ``mlp``; its embeddings are not used."""
+    sizes = config if "num_attention_heads" in config else config[OF_MODEL]
+    if sizes is None:
+        raise GuidedError(
+            "Hydra's prefix block is one of its model's, and config.json does not say what that is like",
+            remedy="Pass the model's configuration: model=config.to_dict().",
+        )
+    prefix = {name: tensor for name, tensor in tensors.items() if name.startswith("prefix_embeding_layer.")}
+    heads, own = _hydra(
+        {**config, "hydra_head_arch": "mlp"}, {n: t for n, t in tensors.items() if n not in prefix}, base, None
+    )
+    assert isinstance(heads, DraftHeads)
+    named = {f"heads.{name}": tensor for name, tensor in own.items()}
+    for name, tensor in prefix.items():
+        name = name.removeprefix("prefix_embeding_layer.")
+        if name != "embed_tokens.weight" and not name.endswith("rotary_emb.inv_freq"):
+            named[re.sub(r"^layers\.0\.", "block.", name)] = tensor
+    return PrefixedHeads(heads, BlockSizes.of(sizes)), named
 
 
 def _recurrent(config: Mapping[str, Any], tensors: Tensors, base: Base, _: int | None) -> Read:

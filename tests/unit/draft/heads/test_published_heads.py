@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import guided
-from guided.draft import Base, Eagle, Fixed, Heads, load_published, most_frequent, speculate
+from guided.draft import Base, Eagle, Fixed, Heads, Prefixed, load_published, most_frequent, speculate
 from guided.errors import GuidedError, UnsupportedError, VocabularyError
 from guided.lm.table import TableModel
 from tests.tolerances import SINGLE
@@ -327,9 +327,82 @@ def test_hydra_drafts_what_its_reference_says(tmp_path, dropout):
         return tensors[f"{last}.weight"] @ state + tensors[f"{last}.bias"]
 
     check_heads(load_published(published(tmp_path, config, tensors, "hydra_lm_head.pt"), BASE), reference)
-    other = {**config, "hydra_head_arch": "prefix-mlp"}
-    with pytest.raises(UnsupportedError, match="prefix-mlp"):
+    other = {**config, "hydra_head_arch": "cross-attention"}
+    with pytest.raises(UnsupportedError, match="cross-attention"):
         load_published(published(tmp_path, other, tensors, "hydra_lm_head.pt"), BASE)
+
+
+@pytest.mark.parametrize("constraint", [None, FORCING], ids=["free", "constrained"])
+def test_prefixed_hydra_drafts_what_its_reference_says(tmp_path, constraint):
+    """Along whole texts: the block over all that the target has read, computed anew for each round."""
+    name = "prefix_embeding_layer"
+    tensors = {
+        f"{name}.embed_tokens.weight": random(WIDTH, D), f"{name}.norm.weight": 1 + 0.3 * random(D),
+        **block(f"{name}.layers.0", norms=("input_layernorm", "post_attention_layernorm")),
+    }  # fmt: skip
+    for head in range(3):
+        for part in ("linear", "res_connection"):
+            tensors[f"hydra_mlp.{head}.1.{part}.weight"] = random(D, D * (head + 2))
+            tensors[f"hydra_mlp.{head}.1.{part}.bias"] = random(D)
+        tensors[f"hydra_lm_head.{head}.1.weight"] = random(WIDTH, D)
+        tensors[f"hydra_lm_head.{head}.1.bias"] = random(WIDTH)
+    config = {"hydra_num_heads": 3, "hydra_num_layers": 1, "hydra_head_arch": "prefix-mlp", "grounded_heads": True}
+    folder = published(tmp_path, config, tensors, "hydra_lm_head.pt")
+    with pytest.raises(GuidedError, match="model="):
+        load_published(folder, BASE)
+    heads = load_published(folder, BASE, model=LLAMA)
+
+    def hidden(tokens):
+        return 0.7 * np.random.default_rng([9, *tokens[-3:]]).standard_normal(D)
+
+    random_model = TableModel.random(3, width=WIDTH, eos_ids=[END], order=2)
+    model = TableModel(
+        lambda tokens: random_model.logprobs(tokens) - 9.0 * (np.arange(WIDTH) == END), width=WIDTH, eos_ids=[END],
+        hidden=hidden,
+    )  # fmt: skip
+
+    def scores(states, tokens):
+        layer = f"{name}.layers.0"
+        states = states + attention(
+            tensors, f"{layer}.self_attn", norm(states, tensors[f"{layer}.input_layernorm.weight"])
+        )
+        states = states + mlp(
+            tensors, f"{layer}.mlp", norm(states, tensors[f"{layer}.post_attention_layernorm.weight"])
+        )
+        read = torch.cat([norm(states, tensors[f"{name}.norm.weight"])[-1], *EMBEDDINGS[tokens]])
+        head = len(tokens) - 1
+        both = [tensors[f"hydra_mlp.{head}.1.{part}.weight"] @ read + tensors[f"hydra_mlp.{head}.1.{part}.bias"] for part
+                in ("res_connection", "linear")]  # fmt: skip
+        return (
+            tensors[f"hydra_lm_head.{head}.1.weight"] @ (both[0] + silu(both[1]))
+            + tensors[f"hydra_lm_head.{head}.1.bias"]
+        )
+
+    def check(context, proposal):
+        tokens, unseen = list(context.tokens), context.n_unseen
+        states = torch.stack(
+            [torch.tensor(hidden(tuple(tokens[: i + 1]))).float() for i in range(len(tokens) - unseen)]
+        )
+        if constraint is None and unseen == 1 and context.depth >= 3:
+            wanted = static_tree(lambda path: scores(states, [*tokens[-1:], *path]), NODES, 3)
+            assert paths(proposal) == wanted
+        elif unseen <= 3 and context.depth >= 3:
+            for path in paths(proposal):
+                own = scores(states, [*tokens[-unseen:], *path[:-1]])
+                state = context.state
+                for token in path[:-1]:
+                    state = context.row_masks.advance(state, token)
+                allowed = context.row_masks.allowed(state, context.left(len(path) - 1), WIDTH)
+                likelier = (own > own[path[-1]]) & torch.from_numpy(
+                    np.ones(WIDTH, bool) if allowed is None else allowed
+                )
+                assert int(likelier.sum()) < 4, "of the likeliest allowed, as the static tree has them"
+
+    drafter = Watched(Prefixed(heads), check)
+    rng = np.random.default_rng(0)
+    speculate(rng, model, [[3, 1, 4], [5]], [constraint] * 2, drafter, max_tokens=20, policy=Fixed(NODES))
+    assert drafter.rounds > 3 and drafter.nodes >= 3
+    assert constraint is None or max(drafter.unseen) > 2
 
 
 @pytest.mark.parametrize("rnn", [False, True])
