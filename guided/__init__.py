@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from guided.grammar.tags import Tag, ToolChoice, ToolStyle, tags, think, tool_calls
     from guided.hf.asynchronous import agenerate, astream
     from guided.hf.choices import choice_probabilities
+    from guided.hf.extraction import extract
     from guided.hf.generate import generate
     from guided.hf.masking.apply import allocate_masks, apply_masks
     from guided.reading.captures import captures
@@ -74,6 +75,7 @@ _HOMES = {
     "compile": "guided.constraint.compile",
     "ebnf": "guided.grammar.ebnf",
     "either": "guided.grammar.combined",
+    "extract": "guided.hf.extraction",
     "fill_masks": "guided.constraint.batch",
     "free_text": "guided.grammar.combined",
     "gbnf": "guided.grammar.gbnf",
@@ -123,6 +125,7 @@ __all__ = [
     "compile",
     "ebnf",
     "either",
+    "extract",
     "fill_masks",
     "free_text",
     "gbnf",

@@ -117,7 +117,7 @@ class Extraction:
         """The results for a few texts, generated together; a text that cannot be done has its error instead."""
         from guided.cli.methods.writing import compares_texts
         from guided.cli.models import budget_for, worded
-        from guided.eval.requests import extraction_request
+        from guided.hf.extraction import extraction_request
 
         results: list[Written | GuidedError] = []
         ready: list[int] = []

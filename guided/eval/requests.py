@@ -1,13 +1,13 @@
-"""What a model is asked: the packaged model in the form it was trained on, any other in plain words."""
+"""What a model is asked: the packaged model in the form it was trained on, any other in plain words.
+
+What it is asked for a record is in `guided.hf.extraction`.
+"""
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 from guided.grammar.sql.schema import DatabaseSchema, Table
 
-__all__ = ["PACKAGED", "extraction_request", "sql_request"]
+__all__ = ["PACKAGED", "sql_request"]
 
 PACKAGED = "nano"
 """The same name as `guided.hf.loading.PACKAGED`, which cannot be imported without torch."""
@@ -22,20 +22,6 @@ _DIALECTS = {
     "mariadb": "MariaDB",
     "duckdb": "DuckDB",
 }
-
-
-def extraction_request(model: str, schema: Any, text: str) -> str:
-    """The prompt for a JSON value of ``schema`` (data) that holds what ``text`` says."""
-    if model in _OF_THESE_PROMPTS:
-        from guided.nano import extraction_prompt
-
-        return extraction_prompt(schema, text)
-    written = json.dumps(schema, ensure_ascii=False)
-    return (
-        "Write what the text says as one JSON value that is valid against this JSON Schema."
-        " Reply with the JSON only.\n\n"
-        f"JSON Schema:\n{written}\n\nText:\n{text.strip()}\n\nJSON:\n"
-    )
 
 
 def sql_request(model: str, database: DatabaseSchema, question: str) -> str:

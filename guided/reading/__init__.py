@@ -2,7 +2,7 @@
 
 * `partial_json`: one text; `json_stream`: text as it comes.
 * `captures`: by the names that a pattern or a Lark grammar gives, or by JSON pointer.
-* `records`: as the cells of a table.
+* `records`: as the cells of a table; `arrow`, `frames`: of Arrow, pandas and polars.
 
 Nothing here constrains anything, and nothing needs a vocabulary.
 """

@@ -104,7 +104,7 @@ def _past_space(text: str, at: int) -> int:
 def record_columns(schema: Any, *, strict: bool = False) -> tuple[RecordColumn, ...]:
     """The columns of the records that a JSON Schema (data) describes, in its order.
 
-    ``strict`` says that objects hold declared members only, as in `guided.json_schema`.  Raises `UnsupportedError`
+    ``strict`` closes objects that do not say otherwise, as in `guided.json_schema`.  Raises `UnsupportedError`
     where a record may be no object, or may have a member that has no column.
     """
     top = _resolved(schema, schema)
@@ -115,7 +115,7 @@ def record_columns(schema: Any, *, strict: bool = False) -> tuple[RecordColumn, 
             where="#",
             remedy="Name one column for the JSON texts instead (into).",
         )
-    if top.get("patternProperties") or not (strict or top.get("additionalProperties") is False):
+    if top.get("patternProperties") or top.get("additionalProperties", not strict) is not False:
         raise UnsupportedError(
             "the schema allows members that it does not declare, which would have no column",
             where="#",

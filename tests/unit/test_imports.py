@@ -23,7 +23,7 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py"))
 
 OPTIONAL = {
     "sqlalchemy", "sqlglot", "llguidance", "xgrammar", "outlines_core", "sentencepiece", "tiktoken", "matplotlib",
-    "pyarrow", "ray", "rdkit", "mlx", "mlx_lm", "llama_cpp", "sglang", "outlines",
+    "pandas", "polars", "pyarrow", "ray", "rdkit", "mlx", "mlx_lm", "llama_cpp", "sglang", "outlines",
     "langchain_core", "llama_index", "instructor", "dspy", "openai",
 }  # fmt: skip
 """Not among the core dependencies: imported inside functions only, but for the module of `serving` that is named so."""
@@ -52,7 +52,7 @@ PUBLIC = [
     "Constraint", "FieldState", "Grammar", "GrammarError", "GuidedError", "JsonStream", "LimitError", "Limits", "Stack",
     "Tag", "TextError", "ToolChoice", "ToolStyle", "UnsatisfiableError", "UnsupportedError", "Vocabulary",
     "VocabularyError", "agenerate", "allocate_masks", "apply_masks", "astream", "canonical", "captures", "choice", "choice_probabilities",
-    "compile", "ebnf", "either", "fill_masks", "free_text", "gbnf", "generate", "grammar", "heal", "json_schema",
+    "compile", "ebnf", "either", "extract", "fill_masks", "free_text", "gbnf", "generate", "grammar", "heal", "json_schema",
     "lark", "optional", "partial_json", "regex", "repeat", "sequence", "special_token", "sql", "structural_tag", "tags",
     "think", "tool_calls",
 ]  # fmt: skip

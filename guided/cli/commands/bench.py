@@ -83,8 +83,8 @@ def speculation(
     """
     from guided.cli.models import budget_for, compile_for, load_model, worded
     from guided.draft import Chain, Confidence, Drafting, Fixed, Model, PromptLookup, auto
-    from guided.eval.requests import extraction_request
     from guided.hf.draft_measurement import measure_drafts
+    from guided.hf.extraction import extraction_request
     from guided.hf.language_model import TransformersModel
 
     if running.sample or running.temperature:

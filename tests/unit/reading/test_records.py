@@ -112,6 +112,8 @@ def test_what_closes_an_object():
     assert record_columns(CLOSED) == (RecordColumn("a", CellKind.JSON),)
     assert record_columns({"$ref": "#/$defs/x~1y", "$defs": {"x/y": CLOSED}}) == record_columns(CLOSED)
     assert record_columns({"allOf": [CLOSED]}) == record_columns(CLOSED)
+    with pytest.raises(UnsupportedError):
+        record_columns({**CLOSED, "additionalProperties": True}, strict=True)
     opened = {"type": "object", "properties": {"a": {"enum": [1, 2.5, None]}}}
     assert record_columns(opened, strict=True) == (RecordColumn("a", CellKind.NUMBER),)
 
