@@ -103,7 +103,7 @@ class InProcess:
         if wanted is not None:
             constraint = await self.compiler.compiled(Request(RequestKind.JSON_SCHEMA, json.dumps(wanted)))
         job = Job(prompt(self.model, number), constraint, most, seed=number, temperature=0.7, client=str(number % 64))
-        async with self.scheduler.submit(job) as stream:
+        async with await self.scheduler.submit(job) as stream:
             async for event in stream:
                 if isinstance(event, Failed):
                     raise event.error

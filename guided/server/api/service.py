@@ -34,7 +34,7 @@ T = TypeVar("T")
 class Schedules(Protocol):
     """What the application asks of a scheduler; `guided.server.scheduling.Scheduler` is one."""
 
-    def submit(self, job: Job) -> Stream:
+    async def submit(self, job: Job) -> Stream:
         """Take a job, or raise `Busy` or `Closing`."""
 
     def run(self, function: Callable[[LanguageModel], T], *, client: str = "") -> Awaitable[T]:

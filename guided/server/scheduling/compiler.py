@@ -12,15 +12,19 @@ import threading
 from collections import OrderedDict
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
 
+from guided import tokenset
 from guided.constraint.compile import compile as compile_grammar
 from guided.constraint.limits import Limits
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, LimitError
 from guided.grammar.ir import Grammar
+from guided.grammar.json_schema import json_schema
+from guided.kernels.loading import load_compiled
 from guided.server.scheduling.counters import Rate
 from guided.server.scheduling.refusals import Busy, Closing
 from guided.server.scheduling.waiting import FairQueue
@@ -46,7 +50,8 @@ class CompilerLimits:
     waiting: int = 128
     """Requests that wait; what finds no room to wait is `Busy`."""
     seconds: float | None = 20.0
-    """How long a request may wait and be compiled; its work goes on to its counted limits, and is kept."""
+    """How long a request may wait and be compiled; its work goes on to its counted limits, and is kept.  It begins when
+    the kernels are there, which are compiled once on a machine."""
     remembered: int = 512
     """Requests whose constraint or error is kept, those used last."""
     work: Limits | None = None
@@ -64,6 +69,7 @@ class Compiler:
         self._known: OrderedDict[Asked, Future[Constrains]] = OrderedDict()
         self._rate = Rate()
         self._closing = False
+        self._ready: Future[None] = Future()
         self._threads = [
             threading.Thread(target=self._work, name=f"compiler-{number}", daemon=True)
             for number in range(self.limits.threads)
@@ -93,6 +99,8 @@ class Compiler:
             self._forget()
         # Others may wait for the same future, and the next request will: it is not cancelled with this one.
         waiting = asyncio.shield(asyncio.wrap_future(future))
+        if not self._ready.done():
+            await asyncio.wait((waiting, asyncio.wrap_future(self._ready)), return_when=asyncio.FIRST_COMPLETED)
         try:
             return await asyncio.wait_for(waiting, self.limits.seconds)
         except asyncio.TimeoutError:
@@ -119,6 +127,12 @@ class Compiler:
                 del self._known[request]
 
     def _work(self) -> None:
+        try:
+            _load_kernels()
+        finally:
+            with self._lock:
+                if not self._ready.done():
+                    self._ready.set_result(None)
         while True:
             with self._lock:
                 while not len(self._queue):
@@ -141,3 +155,16 @@ class Compiler:
         constraint.fill_mask(constraint.start, np.empty(self._vocabulary.n_words, np.uint32))
         constraint.shortest_completion(constraint.start)
         return constraint
+
+
+@lru_cache(maxsize=1)
+def _load_kernels() -> None:
+    """Have Numba load the kernels, or compile them on a machine's first day, half a minute; then 10 ms a process."""
+    load_compiled()
+    vocabulary = Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), None], eos_ids=[256])
+    constraint = compile_grammar(json_schema({"enum": [{"a": [1, True], "b": "c"}]}), vocabulary)
+    state, row = constraint.start, np.empty(vocabulary.n_words, np.uint32)
+    while state != constraint.end:
+        constraint.fill_budget_mask(state, row, 64)
+        constraint.fill_mask(state, row)
+        state = constraint.advance(state, tokenset.ids(row)[-1].item())

@@ -28,11 +28,19 @@ _NUMBERS = count()
 class Growing:
     """A job in progress.  One thread makes it grow; any may cancel it."""
 
-    def __init__(self, job: Job, vocabulary: Vocabulary, eos_ids: frozenset[int], wake: threading.Event) -> None:
+    def __init__(
+        self,
+        job: Job,
+        matcher: Matcher | None,
+        vocabulary: Vocabulary,
+        eos_ids: frozenset[int],
+        wake: threading.Event,
+    ) -> None:
+        """``matcher`` is at the beginning of the job's constraint, within its budget; None without a constraint."""
         self.job = job
         self.number = next(_NUMBERS)
         self.cancelled = threading.Event()
-        self.matcher = None if job.constraint is None else Matcher(job.constraint, job.max_new_tokens)
+        self.matcher = matcher
         self.events: list[Event] = []
         """What the stream has not been handed yet."""
         self.over = False

@@ -28,6 +28,7 @@ from guided.server.scheduling.refusals import Busy, Closing
 from guided.server.scheduling.runs import Runs
 from guided.server.scheduling.stream import Stream, deliver
 from guided.server.scheduling.waiting import FairQueue
+from guided.serving.matcher import Matcher
 from guided.steer import Stack
 
 __all__ = ["Scheduler"]
@@ -36,7 +37,7 @@ T = TypeVar("T")
 
 
 class Scheduler:
-    """Runs jobs on a model, as many at once as the limits say; `submit` is called in an event loop, from any thread.
+    """Runs jobs on a model, as many at once as the limits say; `submit` is awaited in an event loop of any thread.
 
     Texts do not depend on what else runs, up to roundings of the model's own: a batch multiplies other matrices.
     """
@@ -70,26 +71,34 @@ class Scheduler:
         self._thread = threading.Thread(target=self._work, name="scheduler", daemon=True)
         self._thread.start()
 
-    def submit(self, job: Job) -> Stream:
-        """Take a job, whose events come from the stream.
+    async def submit(self, job: Job) -> Stream:
+        """Take a job, whose events come from the stream; its first mask within the budget is made in a thread before.
 
         Raises `Busy` where as many wait as may, `Closing` after `close`, `LimitError` for more tokens than a job may
         have and for a constraint of which no text fits, `VocabularyError` for one of another vocabulary.
         """
         self._check(job)
-        # The first mask within the budget is made here, and the thread waits for nobody's.
-        growing = Growing(job, self._vocabulary, self._model.eos_ids, self._wake)
         with self._lock:
-            if self._closing:
-                raise Closing
-            if len(self._waiting) >= self.limits.waiting:
-                raise Busy(
-                    f"{len(self._waiting)} jobs wait, as many as may",
-                    self._rate.seconds_for(len(self._waiting) // 4 + 1),
-                )
+            self._check_room()
+        # Neither the event loop waits for this mask, nor the thread that all texts grow in.
+        matcher = None
+        if job.constraint is not None:
+            matcher = await asyncio.to_thread(Matcher, job.constraint, job.max_new_tokens)
+        growing = Growing(job, matcher, self._vocabulary, self._model.eos_ids, self._wake)
+        with self._lock:
+            self._check_room()
             self._waiting.put(job.client, growing)
         self._wake.set()
         return growing.stream
+
+    def _check_room(self) -> None:
+        """Raise `Closing` and `Busy`; the lock is held."""
+        if self._closing:
+            raise Closing
+        if len(self._waiting) >= self.limits.waiting:
+            raise Busy(
+                f"{len(self._waiting)} jobs wait, as many as may", self._rate.seconds_for(len(self._waiting) // 4 + 1)
+            )
 
     async def run(self, function: Callable[[LanguageModel], T], *, client: str = "") -> T:
         """What a function gives that runs the model itself, such as a sampler or a search; in a thread.

@@ -123,10 +123,13 @@ class Texts:
         """Hand the jobs to the scheduler, all or none; raises `ApiError` where it takes no more."""
         try:
             for job in self.jobs:
-                self._streams.append(self.service.scheduler.submit(job))
+                self._streams.append(await self.service.scheduler.submit(job))
         except GuidedError as error:
             self.cancel()
             raise refused(error, error.where) from error
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
 
     def cancel(self) -> None:
         """End all texts; those that have ended are not changed."""

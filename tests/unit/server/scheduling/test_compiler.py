@@ -12,6 +12,7 @@ import guided
 from guided.errors import GrammarError, LimitError
 from guided.grammar.ir import Grammar
 from guided.server.scheduling import Busy, Closing, Compiler, CompilerLimits
+from guided.server.scheduling import compiler as scheduling_compiler
 from guided.serving.requests import Request, RequestKind
 from guided.vocab import Vocabulary
 
@@ -102,6 +103,29 @@ def test_requests_used_long_ago_are_forgotten() -> None:
         for letter in "abcdef":
             await compiler.compiled(Request(RequestKind.REGEX, letter))
         assert [request.text for request in compiler._known] == ["d", "e", "f"]  # type: ignore[attr-defined]
+        compiler.close()
+
+    asyncio.run(run())
+
+
+def test_the_seconds_begin_when_the_kernels_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half a minute of compiling kernels on a machine's first day is no reason to refuse a grammar."""
+    begun, go = threading.Event(), threading.Event()
+
+    def load() -> None:
+        begun.set()
+        assert go.wait(20)
+
+    monkeypatch.setattr(scheduling_compiler, "_load_kernels", load)
+
+    async def run() -> None:
+        compiler = Compiler(VOCABULARY, CompilerLimits(seconds=0.2))
+        asked = asyncio.create_task(compiler.compiled(Request(RequestKind.REGEX, "ab+")))
+        await asyncio.sleep(0.5)
+        assert begun.is_set() and not asked.done()
+        go.set()
+        constraint = await asked
+        assert constraint.advance_bytes(constraint.start, b"abb")
         compiler.close()
 
     asyncio.run(run())

@@ -23,7 +23,7 @@ __all__ = ["model"]
 
 
 async def events(scheduler: Scheduler, job: Job) -> list[Event]:
-    return [event async for event in scheduler.submit(job)]
+    return [event async for event in await scheduler.submit(job)]
 
 
 def test_too_little_memory_halves_the_batch(model: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,7 +152,7 @@ def test_threads_may_submit_and_cancel_from_loops_of_their_own(model: LoadedMode
             async def one() -> None:
                 _, end = await read(scheduler, job(model, number, client=str(number)))
                 ends.append(end)
-                async with scheduler.submit(job(model, number)) as stream:
+                async with await scheduler.submit(job(model, number)) as stream:
                     await anext(stream)
 
             asyncio.run(one())

@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
+import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 import guided
+from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, LimitError, VocabularyError
 from guided.hf import LoadedModel, generate, load
 from guided.hf.language_model import wrapped
@@ -72,7 +76,7 @@ def serve(model: LoadedModel, work: Callable[[Scheduler], Awaitable[T]], limits:
 
 async def read(scheduler: Scheduler, job: Job) -> tuple[list[Token], Finished]:
     """All tokens of a job that ends well."""
-    found = [event async for event in scheduler.submit(job)]
+    found = [event async for event in await scheduler.submit(job)]
     assert isinstance(found[-1], Finished), found[-1]
     assert all(isinstance(event, Token) for event in found[:-1])
     tokens = [event for event in found if isinstance(event, Token)]
@@ -180,7 +184,7 @@ def test_common_beginnings_are_computed_once(model: LoadedModel) -> None:
 def test_a_cancelled_job_ends_before_its_next_token(model: LoadedModel) -> None:
     async def work(scheduler: Scheduler) -> None:
         long = job(model, 4, constraint=None, max_new_tokens=500, temperature=1.0, seed=1)
-        async with scheduler.submit(long) as stream, scheduler.submit(replace(long, seed=2)) as other:
+        async with await scheduler.submit(long) as stream, await scheduler.submit(replace(long, seed=2)) as other:
             seen = [await anext(stream) for _ in range(3)]
             assert all(isinstance(event, Token) for event in seen)
             stream.cancel()
@@ -214,21 +218,21 @@ def test_clients_take_turns(model: LoadedModel) -> None:
 def test_what_finds_no_room_is_busy_and_what_is_too_long_is_refused(model: LoadedModel) -> None:
     async def work(scheduler: Scheduler) -> None:
         asked = job(model, 6)
-        streams = [scheduler.submit(asked) for _ in range(4)]
+        streams = [await scheduler.submit(asked) for _ in range(4)]
         with pytest.raises(Busy) as busy:
-            [scheduler.submit(asked) for _ in range(3)]
+            [await scheduler.submit(asked) for _ in range(3)]
         assert 1 <= busy.value.retry_after <= 600
         for stream in streams:
             assert isinstance([event async for event in stream][-1], Finished)
         with pytest.raises(LimitError, match="100 more"):
-            scheduler.submit(replace(asked, max_new_tokens=100))
+            await scheduler.submit(replace(asked, max_new_tokens=100))
         with pytest.raises(LimitError, match="alternatives"):
-            scheduler.submit(replace(asked, alternatives=3))
+            await scheduler.submit(replace(asked, alternatives=3))
         with pytest.raises(GuidedError, match="no tokens"):
-            scheduler.submit(replace(asked, prompt=(1, 999_999)))
+            await scheduler.submit(replace(asked, prompt=(1, 999_999)))
         other = guided.Vocabulary.from_tokens([b"a", None], eos_ids=[1])
         with pytest.raises(VocabularyError):
-            scheduler.submit(replace(asked, constraint=guided.compile(guided.regex("a"), other)))
+            await scheduler.submit(replace(asked, constraint=guided.compile(guided.regex("a"), other)))
 
     serve(model, work, SchedulerLimits(rows=2, waiting=4, job_tokens=90, alternatives=2))
 
@@ -238,11 +242,11 @@ def test_closing_lets_running_jobs_end_and_refuses_others(model: LoadedModel) ->
         running = asyncio.create_task(read(scheduler, job(model, 1)))
         while not scheduler.counters.growing:
             await asyncio.sleep(0.01)
-        waiting = scheduler.submit(job(model, 2))
+        waiting = await scheduler.submit(job(model, 2))
         closing = asyncio.create_task(scheduler.close(30))
         await asyncio.sleep(0)
         with pytest.raises(Closing):
-            scheduler.submit(job(model, 3))
+            await scheduler.submit(job(model, 3))
         with pytest.raises(Closing):
             await scheduler.run(lambda model: 1)
         await closing
@@ -258,3 +262,36 @@ def test_time_cuts_a_text(model: LoadedModel) -> None:
     asked = job(model, 4, constraint=None, max_new_tokens=900, temperature=1.0, seed=1)
     [(_, end)] = together(model, [asked], SchedulerLimits(seconds=0.05))
     assert end.reason is Reason.TIME and not end.whole
+
+
+def test_a_first_mask_that_takes_long_is_waited_for_by_its_job_alone(model: LoadedModel) -> None:
+    class Slow:
+        """A constraint of which the first mask within a budget takes until somebody says so."""
+
+        def __init__(self, constraint: Constrains) -> None:
+            self.constraint = constraint
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self.constraint, name)
+
+        def fill_budget_mask(self, state: int, row: NDArray[np.uint32], budget: int) -> None:
+            begun.set()
+            assert go.wait(20)
+            self.constraint.fill_budget_mask(state, row, budget)
+
+    begun, go = threading.Event(), threading.Event()
+
+    async def work(scheduler: Scheduler) -> None:
+        asked = job(model, 3)
+        slow = asyncio.create_task(
+            scheduler.submit(replace(asked, constraint=cast(Constrains, Slow(asked.constraint))))
+        )
+        assert await asyncio.to_thread(begun.wait, 20)
+        # The event loop and the batch go on.
+        assert isinstance((await read(scheduler, asked))[-1], Finished)
+        assert not slow.done()
+        go.set()
+        events = [event async for event in await slow]
+        assert isinstance(events[-1], Finished)
+
+    serve(model, work)
