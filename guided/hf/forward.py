@@ -21,7 +21,7 @@ from guided.hf.architecture import Architecture
 from guided.hf.turns import Turns
 from guided.lm import Needs, Scores
 
-__all__ = ["Pass", "run_pass"]
+__all__ = ["Pass", "run_pass", "turn"]
 
 # Hooks belong to the module, so passes of one module take turns, whoever wrapped it, in the order of asking.
 _LOCKS: weakref.WeakKeyDictionary[nn.Module, Turns] = weakref.WeakKeyDictionary()
@@ -73,7 +73,7 @@ def run_pass(architecture: Architecture, final_norm: nn.Module | None, asked: Pa
         output.last_hidden_state = wanted[None]
         return output
 
-    with _turn(architecture.model), torch.inference_mode(), ExitStack() as hooks:
+    with turn(architecture.model), torch.inference_mode(), ExitStack() as hooks:
         for each, amounts in zip(needs.added, asked.added, strict=True):
             hooks.enter_context(_added(architecture, each.block, amounts))
         for number in {*early, *needs.blocks}:
@@ -92,7 +92,8 @@ def run_pass(architecture: Architecture, final_norm: nn.Module | None, asked: Pa
 
 
 @contextmanager
-def _turn(model: nn.Module) -> Iterator[None]:
+def turn(model: nn.Module) -> Iterator[None]:
+    """The right to run a model while nobody else has hooks in it."""
     with _LOCKS_LOCK:
         lock = _LOCKS.setdefault(model, Turns())
     with lock:

@@ -14,11 +14,14 @@ from typing import cast
 import numpy as np
 import torch
 
+from guided.constraint.compile import compile as compiled
 from guided.eval.steering.fitted import civil_vector, polite_front, praise_deferral, truthful_space
 from guided.eval.steering.kit import Kit
 from guided.eval.steering.names import MethodName
 from guided.eval.steering.prompts import SteeringPrompt, TaskName
 from guided.eval.steering.writing import Choice, Written, write
+from guided.grammar.regex import regex
+from guided.hf.langevin import Keywords, langevin_search
 from guided.lm import LanguageModel
 from guided.nano.experts import Expert
 from guided.steer import (
@@ -214,6 +217,34 @@ def _deal(weight: float) -> Write:
     return written
 
 
+def _langevin(steps: int) -> Write:
+    """Soft texts with the wanted words as their energy, which is what the task measures, too."""
+
+    def written(kit: Kit, prompts: Sequence[SteeringPrompt], seeds: Sequence[int], choice: Choice) -> list[Written]:
+        # Of letters, spaces and full stops: any text of a review.
+        constraint = compiled(regex(r"[A-Za-z .]+"), kit.loaded.vocabulary)
+        found: list[Written] = []
+        for prompt, seed in zip(prompts, seeds, strict=True):
+            words = tuple(kit.plain_ids(f" {word}") for word in prompt.about["words"].split())
+            best = langevin_search(
+                kit.base,
+                kit.ids(prompt.text),
+                constraint,
+                energy=Keywords(words),
+                weight=LANGEVIN_WEIGHT,
+                chains=BEAMS,
+                steps=steps,
+                step_size=LANGEVIN_STEP,
+                length=LANGEVIN_LENGTH,
+                max_tokens=choice.max_new_tokens,
+                seed=seed,
+            )[0]
+            found.append(Written(tuple(token for token in best.tokens if token not in kit.base.eos_ids)))
+        return found
+
+    return written
+
+
 def _grad(kit: Kit, prompts: Sequence[SteeringPrompt], seeds: Sequence[int], choice: Choice) -> list[Written]:
     """Each prompt has a graph of its own, of what was retrieved for it."""
     found: list[Written] = []
@@ -246,6 +277,7 @@ ARGS_WEIGHT = 1.5
 CONTROLLED_BETA = 8.0
 GRAD_WEIGHT = 128.0
 CAAD_WEIGHT = 0.75
+LANGEVIN_WEIGHT, LANGEVIN_STEPS, LANGEVIN_STEP, LANGEVIN_LENGTH = 4.0, 30, 30.0, 24
 RETRIEVAL_HEADS = 4
 BLOCK_TOKENS, N_BLOCKS, SENTENCE_TOKENS = 8, 4, 24
 BEAMS, DEAL_TOKENS, LOOK_AHEAD, DEAL_WEIGHT = 3, 6, 8, 8.0
@@ -385,6 +417,12 @@ METHODS: dict[MethodName, Method] = {
         base=_blocks(1, sentences=True),
     ),
     MethodName.DEAL: Method(TaskName.WORDS, f"weight {DEAL_WEIGHT:g} (chosen)", _deal(DEAL_WEIGHT), base=_deal(0.0)),
+    MethodName.LANGEVIN: Method(
+        TaskName.WORDS,
+        f"weight {LANGEVIN_WEIGHT:g}, {LANGEVIN_STEPS} steps of {LANGEVIN_STEP:g} (chosen)",
+        _langevin(LANGEVIN_STEPS),
+        base=_langevin(0),
+    ),
     MethodName.MOMENTUM: Method(TaskName.LONG, "alpha 0.2, top_k 5", _steered(lambda kit, prompts: Momentum())),
     MethodName.SEARCH: Method(TaskName.LONG, "alpha 0.6, top_k 4", _steered(lambda kit, prompts: ContrastiveSearch())),
     MethodName.FSD: Method(TaskName.LONG, "alpha 0.6, top_k 5, n 3", _steered(lambda kit, prompts: FSD())),

@@ -37,6 +37,7 @@ class MethodName(str, Enum):
     BLOCKS = "controlled-blocks"
     STEPS = "step-rewards"
     DEAL = "deal"
+    LANGEVIN = "langevin"
     MOMENTUM = "momentum"
     SEARCH = "contrastive-search"
     FSD = "fsd"
