@@ -134,7 +134,8 @@ bench: $(STAMP)
 # Frameworks that ask for objects, in an environment of their own.
 FRAMEWORKS := .venv-frameworks
 test-frameworks: $(FRAMEWORKS)/.installed
-	@$(FRAMEWORKS)/bin/python -m pytest tests/serving/test_frameworks.py tests/serving/test_clients.py -rs
+	@$(FRAMEWORKS)/bin/python -m pytest tests/serving/test_frameworks.py tests/serving/test_clients.py \
+		tests/unit/test_coming_from.py -rs
 
 $(FRAMEWORKS)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(FRAMEWORKS)
@@ -142,6 +143,7 @@ $(FRAMEWORKS)/.installed: pyproject.toml constraints.txt
 	$(FRAMEWORKS)/bin/python -m pip install 'outlines>=1.3' 'langchain-core>=1.0'
 	$(FRAMEWORKS)/bin/python -m pip install 'llama-index-core>=0.14' 'instructor>=1.17' 'dspy>=3.4'
 	$(FRAMEWORKS)/bin/python -m pip install 'langchain-openai>=1.0' 'llama-index-llms-openai>=0.8'
+	$(FRAMEWORKS)/bin/python -m pip install 'guidance>=0.3' 'genlm-control>=0.4'
 	@touch $@
 
 # The page in a real browser: Playwright drives the Chromium that is installed, and axe-core, where npm can fetch it, looks

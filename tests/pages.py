@@ -6,7 +6,7 @@ import doctest
 import os
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,8 +19,9 @@ OTHERS = ("pip ", "vllm ")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its language, the name of the file that it is, its lines, and where they begin."""
+    """A fenced block: the heading above it, its language, the name of the file that it is, its lines, where they begin."""
 
+    heading: str
     language: str
     title: str
     text: str
@@ -31,11 +32,16 @@ def blocks(page: Path) -> Iterator[Block]:
     """All fenced blocks in order."""
     text = page.read_text(encoding="utf-8")
     for found in FENCE.finditer(text):
-        yield Block(found[1] or "", found[2] or "", found[3], text.count("\n", 0, found.start(3)))
+        above = re.findall(r"^#+ (.+)$", FENCE.sub("", text[: found.start()]), re.MULTILINE)
+        yield Block(
+            above[-1] if above else "", found[1] or "", found[2] or "", found[3], text.count("\n", 0, found.start(3))
+        )
 
 
-def run_page(page: Path) -> dict[str, int]:
+def run_page(page: Path, *, under: Callable[[str], bool] = lambda heading: True) -> dict[str, int]:
     """Run a page's blocks in order, in the current folder, and count them by what was done.
+
+    ``under`` says of a heading whether what stands under it is run.
 
     Examples of Python are one session. A block with a title is written to the file of that name. Lines of ``guided`` on
     a console run in this process; what is shown under one is compared as Python's examples are, ``...`` for anything.
@@ -44,6 +50,8 @@ def run_page(page: Path) -> dict[str, int]:
     done = {"examples": 0, "files": 0, "commands": 0}
     report: list[str] = []
     for block in blocks(page):
+        if not under(block.heading):
+            continue
         if block.title:
             Path(block.title).parent.mkdir(exist_ok=True)
             Path(block.title).write_text(block.text, encoding="utf-8")
