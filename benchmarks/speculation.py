@@ -32,6 +32,7 @@ from guided.draft import (
     Chain,
     Confidence,
     Context,
+    Drafter,
     Drafting,
     Eagle,
     EarlyExit,
@@ -48,6 +49,7 @@ from guided.draft import (
     Observed,
     OptTree,
     Overlapped,
+    Prefixed,
     PromptLookup,
     Proposal,
     Recycling,
@@ -59,6 +61,7 @@ from guided.draft import (
     chain,
     early_exits,
     load_heads,
+    load_prefixed,
     measure_ranks,
     optimal_tree,
     search_skips,
@@ -183,12 +186,20 @@ def published(model: TransformersModel, folders: Sequence[str]) -> dict[str, Dra
     found = {}
     for folder in folders:
         for nodes in (24, 10):
-            own = Path(folder).is_file()
-            drafter = Heads(load_heads(folder, base_of(model))) if own else published_heads(model, folder)
+            drafter = _heads(model, Path(folder))
             if isinstance(drafter, Eagle):
                 drafter = Eagle(drafter.head, depth=8, top=8 if nodes > 10 else 3)
             found[f"{Path(folder).name}, {nodes} nodes"] = Drafting(drafter, Fixed(nodes))
     return found
+
+
+def _heads(model: TransformersModel, path: Path) -> Drafter:
+    """A file of heads, or a folder of prefixed heads, as the trainers save them, or a published checkpoint."""
+    if path.is_file():
+        return Heads(load_heads(path, base_of(model)))
+    if "prefix" in json.loads((path / "config.json").read_text(encoding="utf-8")):
+        return Prefixed(load_prefixed(path, base_of(model)))
+    return published_heads(model, path)
 
 
 def pad(model: torch.nn.Module, millions: float) -> int:

@@ -17,7 +17,18 @@ from pathlib import Path
 
 import torch
 
-from guided.draft import calibrate_heads, fit_heads, head_examples, new_heads, speculate
+from guided.draft import (
+    BlockSizes,
+    PrefixedHeads,
+    calibrate_heads,
+    feature_examples,
+    fit_heads,
+    fit_prefixed,
+    head_examples,
+    new_heads,
+    prefixed_examples,
+    speculate,
+)
 from guided.hf import load
 from guided.hf.draft_heads import base_of
 from guided.hf.language_model import TransformersModel
@@ -60,6 +71,7 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=1200)
     parser.add_argument("--epochs", type=float, default=2.0)
     parser.add_argument("--kind", action="append", choices=HEADS, help="only these heads; all without it")
+    parser.add_argument("--prefix", action="store_true", help="with a block over the text before the heads")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(SEED)
@@ -68,6 +80,9 @@ def main() -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     most = max(heads for heads, _ in HEADS.values())
 
+    if arguments.prefix:
+        train_prefixed(model, loaded.model.config.to_dict(), arguments)
+        return
     began = time.process_time()
     prompts, answers = prompts_and_answers(loaded.tokenizer, SEED, arguments.texts)
     found = head_examples(model, prompts, answers, most, dtype=torch.float16)
@@ -85,6 +100,22 @@ def main() -> None:
         calibrate_heads(heads, own)
         heads.save(arguments.out / f"{kind}.safetensors")
         print(kind, [row[:3] for row in heads.settings.accuracies], f"{time.process_time() - began:.0f} s", flush=True)
+
+
+def train_prefixed(model: TransformersModel, config: dict, arguments: argparse.Namespace) -> None:
+    """The same heads behind a block of the model's own sizes, trained together."""
+    prompts, answers = prompts_and_answers(model.tokenizer, SEED, arguments.texts)
+    found = feature_examples(model, prompts, answers)
+    prompts, _ = prompts_and_answers(model.tokenizer, CALIBRATION_SEED, CALIBRATED_ON)
+    written, _ = speculate(0, model, prompts, [None] * len(prompts), max_tokens=120, greedy=True)
+    own = feature_examples(model, prompts, [list(text.tokens) for text in written])
+    for kind in arguments.kind or HEADS:
+        count, blocks = HEADS[kind]
+        heads = PrefixedHeads(new_heads(kind, count, base_of(model), blocks=blocks), BlockSizes.of(config))
+        fit_prefixed(heads, found, epochs=arguments.epochs, seed=SEED, done=reporter(kind))
+        calibrate_heads(heads.heads, prefixed_examples(heads, own))
+        heads.save(arguments.out / f"prefixed-{kind}")
+        print(kind, [row[:3] for row in heads.heads.settings.accuracies], flush=True)
 
 
 if __name__ == "__main__":
