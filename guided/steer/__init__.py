@@ -4,7 +4,7 @@ Reading order: `declaration` (what a steerer asks for and is handed), `formulas`
 `switching`, `second_prompt`, `inner_layers`, `activations`, `rewards` (where rewards come from, and what steers by
 them), `text_so_far`, `anti_model`, `masking` (the objects), `stack`, `layout`, `rows`, `steered` (what runs them),
 `adaptive`, `fast_and_slow`, `blocks`, `lookahead` (what is no function of logits) and `transitions` (what one needs);
-`grounding` (what a model said elsewhere).  Loads torch.
+`grounding` (what a model said elsewhere), `knowledge` (facts).  Loads torch.
 """
 
 from guided.lm.model import Added
@@ -29,6 +29,7 @@ from guided.steer.fast_and_slow import FastAndSlow, Router
 from guided.steer.formulas.layers import Divergence
 from guided.steer.grounding import ContextAdaptive, ReferenceSpace
 from guided.steer.inner_layers import Bucket, DeCoRe, DoLa, DynamicFocus, LayersOverLayers
+from guided.steer.knowledge import KnowledgeInfused, KnowledgeTrie
 from guided.steer.lookahead import Hypothesis, deal
 from guided.steer.masking import Masked
 from guided.steer.pair import ModelPair
@@ -76,6 +77,8 @@ __all__ = [
     "FastAndSlow",
     "Hypothesis",
     "Instructive",
+    "KnowledgeInfused",
+    "KnowledgeTrie",
     "LastToken",
     "LayersOverLayers",
     "Masked",

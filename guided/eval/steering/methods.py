@@ -45,6 +45,8 @@ from guided.steer import (
     EntropyAdaptive,
     FSDVectors,
     Instructive,
+    KnowledgeInfused,
+    KnowledgeTrie,
     LayersOverLayers,
     Mixture,
     ModelReward,
@@ -255,6 +257,16 @@ def _grad(kit: Kit, prompts: Sequence[SteeringPrompt], seeds: Sequence[int], cho
     return found
 
 
+def _kid(kit: Kit, prompts: Sequence[SteeringPrompt], seeds: Sequence[int], choice: Choice) -> list[Written]:
+    """Each prompt has a trie of its own: of each retrieved sentence its hotel, and the value at its end."""
+    found: list[Written] = []
+    for prompt, seed in zip(prompts, seeds, strict=True):
+        lines = [line.rstrip(".").split() for line in prompt.about["retrieved"].split("\n")]
+        trie = KnowledgeTrie([[kit.plain_ids(f" {words[0]}"), kit.plain_ids(f" {words[-1]}")] for words in lines])
+        found += _written(Stack([KnowledgeInfused(trie, KID_STRENGTH)]).over(kit.base), kit, [prompt], [seed], choice)
+    return found
+
+
 def _adaptive(kit: Kit, prompts: Sequence[SteeringPrompt], seeds: Sequence[int], choice: Choice) -> list[Written]:
     how = EntropyAdaptive(kit.expert(Expert.AMATEUR), THRESHOLD, window=WINDOW, least=LEAST)
     model = how.over(kit.base, same_tokenizer=True)
@@ -277,6 +289,7 @@ ARGS_WEIGHT = 1.5
 CONTROLLED_BETA = 8.0
 GRAD_WEIGHT = 128.0
 CAAD_WEIGHT = 0.75
+KID_STRENGTH = 8.0
 LANGEVIN_WEIGHT, LANGEVIN_STEPS, LANGEVIN_STEP, LANGEVIN_LENGTH = 4.0, 30, 30.0, 24
 RETRIEVAL_HEADS = 4
 BLOCK_TOKENS, N_BLOCKS, SENTENCE_TOKENS = 8, 4, 24
@@ -435,6 +448,7 @@ METHODS: dict[MethodName, Method] = {
         f"weight {CAAD_WEIGHT:g}, the nearest context (chosen), true answers about other hotels",
         _steered(lambda kit, prompts: truthful_space(kit, prompts, CAAD_WEIGHT, 1)),
     ),
+    MethodName.KID: Method(TaskName.NEW_FACTS, f"strength {KID_STRENGTH:g} (chosen)", _kid),
     MethodName.ADAPTIVE: Method(
         TaskName.FACTS,
         f"{THRESHOLD:g} bits (chosen)",

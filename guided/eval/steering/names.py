@@ -44,4 +44,5 @@ class MethodName(str, Enum):
     FSD_VECTORS = "fsd-vectors"
     GRAD = "grad"
     CAAD = "caad"
+    KID = "kid"
     ADAPTIVE = "entropy-adaptive"

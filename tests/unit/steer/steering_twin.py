@@ -29,6 +29,8 @@ from guided.steer import (
     DynamicFocus,
     FSDVectors,
     Instructive,
+    KnowledgeInfused,
+    KnowledgeTrie,
     LayersOverLayers,
     Mixture,
     ModelReward,
@@ -139,6 +141,7 @@ def steerers_with(base, amateur, other):
         "fsd": FSD(n=2),
         "fsd-vectors": FSDVectors(n=3),
         "caad": ContextAdaptive(ReferenceSpace.of(base, [(1, 2, 3, 1, 4), (0, 0, 2)]), 0.8, 3),
+        "kid": KnowledgeInfused(KnowledgeTrie([[(1,), (2, 3)], [(2,), (0,), (4, 1)]]), hops=2),
         "grad": GRAD(TransitionGraph.of(base, [(1, 2, 3, 1, 2, 4), (0, 0, 5)])),
     }
 
