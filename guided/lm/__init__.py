@@ -1,9 +1,9 @@
 """The one interface to language models, and models that need no transformers; the Transformers model is in `guided.hf`.
 
 Reading order: `model` (the protocols `LanguageModel` and `Sequences`), `given` (what users pass as one), `table` (exact
-models for tests), `wrapped`, `transforms`, `mirostat` and `likelihood` (models over models), `lattice`, `bytes` and
-`retokenized` (models across tokenizers); `prefixes`, `prefix_rows` and `rows` are what implementations share. Loads
-torch.
+models for tests), `ngrams`, `wrapped`, `transforms`, `mirostat` and `likelihood` (models over models), `lattice`,
+`bytes` and `retokenized` (models across tokenizers); `prefixes`, `prefix_rows` and `rows` are what implementations
+share. Loads torch.
 """
 
 from guided.lm.bytes import ByteModel, byte_vocabulary
@@ -23,6 +23,7 @@ from guided.lm.model import (
     check_needs,
     next_logits,
 )
+from guided.lm.ngrams import ngram_model
 from guided.lm.prefixes import Prefixes
 from guided.lm.retokenized import RetokenizedModel, retokenized
 from guided.lm.table import TableModel
@@ -53,6 +54,7 @@ __all__ = [
     "check_needs",
     "language_model",
     "next_logits",
+    "ngram_model",
     "retokenized",
     "transformed",
 ]
