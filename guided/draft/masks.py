@@ -6,7 +6,7 @@ and forced tokens all ask here, so what one of them asked for is there for the o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -124,26 +124,26 @@ def fill_positions(asked: Iterable[tuple[RowMasks, int, int]]) -> None:
 class MaskedRows:
     """What the constraint of each row allows, as a steerer: what speaks after it chooses among allowed tokens.
 
-    As `guided.steer.Masked`, with a constraint for each row: the rows are those that the model is started on.
+    As `guided.steer.Masked`, with a constraint for each row.
     """
 
-    masks: Sequence[RowMasks]
-    max_tokens: int
+    rows: Mapping[int, tuple[RowMasks, int]]
+    """The masks of each row and the tokens that it may have, by `Seen.rows`; what joins the batch later is put in."""
 
     def declare(self, model: LanguageModel) -> Declaration:
         """The text, and where the prompt ends; raises `VocabularyError` for a constraint over more ids."""
-        for masks in self.masks:
+        for masks, max_tokens in self.rows.values():
             if masks.constraint is not None:
-                Masked(masks.constraint, self.max_tokens).check_width(model.width)
+                Masked(masks.constraint, max_tokens).check_width(model.width)
         return Declaration(text=True, prompt_end=True)
 
     def steer(self, logits: torch.Tensor, seen: Seen) -> torch.Tensor:
         """The logits with the forbidden tokens at ``-inf``; all stay after a text that cannot be ended in time."""
         asked: list[tuple[RowMasks, int, int] | None] = []
         for number, text, length in zip(seen.rows, seen.texts, seen.prompt_lengths, strict=True):
-            masks, emitted = self.masks[number], text[length:]
+            (masks, max_tokens), emitted = self.rows[number], text[length:]
             state = masks.after_text(emitted)
-            asked.append((masks, state, self.max_tokens - len(emitted)) if state else None)
+            asked.append((masks, state, max_tokens - len(emitted)) if state else None)
         fill_positions(each for each in asked if each is not None)
         rows = np.full((len(asked), tokenset.n_words(logits.shape[1])), ~np.uint32(0), np.uint32)
         for row, position in zip(rows, asked, strict=True):

@@ -196,8 +196,14 @@ class SteeredSequences:
         """New rows enter at the end."""
         given = [_ids(prompt) for prompt in prompts]
         before = len(self)
-        for run in self._runs:
-            run.join(given)
+        for number, run in enumerate(self._runs):
+            try:
+                run.join(given)
+            except BaseException:
+                # Whoever has no memory for more rows goes on with those that are there.
+                for joined_run in self._runs[:number]:
+                    joined_run.select(range(before))
+                raise
         self._prompts += [len(prompt) for prompt in given]
         self._lengths += [len(prompt) for prompt in given]
         self._numbers += range(self._n_numbers, self._n_numbers + len(given))

@@ -111,7 +111,8 @@ class OwnLoop:
             if reshaping.changes_all:
                 processors_first, reshaping = reshaping.as_steerer()
                 first = [processors_first]
-            stack = Stack([*pair, *first, MaskedRows(masks, max_tokens), *stack.steerers])
+            masked = MaskedRows({row: (own, max_tokens) for row, own in enumerate(masks)})
+            stack = Stack([*pair, *first, masked, *stack.steerers])
         if stack:
             target = stack.over(model, same_tokenizer=same_tokenizer)
         fill_positions((own, own.start, max_tokens) for own in masks)

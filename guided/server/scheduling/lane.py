@@ -6,12 +6,13 @@ next masks filled meanwhile.  Rows enter and leave between steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
 
 from guided import tokenset
+from guided.draft.masks import RowMasks
 from guided.errors import GuidedError, LimitError
 from guided.lm import LanguageModel, Sequences
 from guided.server.scheduling.growing import Growing
@@ -35,14 +36,22 @@ class _Row:
     unread: tuple[int, ...]
     """What is left of the prompt."""
     mask: Pending | None = None
+    number: int = 0
+    """By which steerers know the row; 0 where there are none."""
 
 
 class Lane:
     """Rows that share the passes of one model."""
 
-    def __init__(self, model: LanguageModel, filler: MaskFiller) -> None:
+    def __init__(
+        self, model: LanguageModel, filler: MaskFiller, steered: dict[int, tuple[RowMasks, int]] | None = None
+    ) -> None:
+        """``steered``: what steerers know of masks (`MaskedRows`), which this lane keeps; None without any."""
         self._model = model
         self._filler = filler
+        self._steered = steered
+        self._n_joined = 0
+        """Rows that the sequences have had, each by its number."""
         self._words = tokenset.n_words(model.width)
         self._sequences: Sequences | None = None
         self._rows: list[_Row] = []
@@ -65,7 +74,7 @@ class Lane:
         before = self._model.calls.positions
         prompts = [growing.job.prompt for growing in jobs]
         pieces = [prompt[:most] for prompt in prompts]
-        if not self._in_memory(lambda: self._join(pieces)):
+        if not self._in_memory(lambda: self._join(jobs, pieces)):
             if len(jobs) == 1:
                 jobs[0].fail(_no_memory("the prompt"))
                 return
@@ -76,7 +85,11 @@ class Lane:
         known = [row.growing.job.prompt for row in self._rows]
         for growing, cached in zip(jobs, _shared(pieces, known, read), strict=True):
             growing.cached_tokens = cached
-        new = [_Row(growing, prompt[most:]) for growing, prompt in zip(jobs, prompts, strict=True)]
+        first = self._n_joined - len(jobs)
+        new = [
+            _Row(growing, prompt[most:], number=number)
+            for number, (growing, prompt) in enumerate(zip(jobs, prompts, strict=True), first)
+        ]
         self._rows += new
         self._ask([row for row in new if not row.unread])
         self._logits = None
@@ -137,11 +150,29 @@ class Lane:
             if row.growing.matcher is not None:
                 row.mask = self._filler.ask(row.growing.matcher, self._words)
 
-    def _join(self, prompts: Sequence[Sequence[int]]) -> None:
+    def _join(self, jobs: Sequence[Growing], prompts: Sequence[Sequence[int]]) -> None:
         if self._sequences is None:
-            self._sequences = self._model.start(prompts)
-        else:
-            self._sequences.join(prompts)
+            self._n_joined = 0
+        numbers = range(self._n_joined, self._n_joined + len(jobs))
+        if self._steered is not None:
+            for number, growing in zip(numbers, jobs, strict=True):
+                masks = RowMasks(growing.job.constraint, end_in_time=True)
+                self._steered[number] = masks, growing.job.max_new_tokens
+        try:
+            if self._sequences is None:
+                self._sequences = self._model.start(prompts)
+            else:
+                self._sequences.join(prompts)
+        except BaseException:
+            self._forget(numbers)
+            raise
+        self._n_joined += len(jobs)
+
+    def _forget(self, numbers: Iterable[int]) -> None:
+        """Drop what steerers know of rows."""
+        if self._steered is not None:
+            for number in numbers:
+                del self._steered[number]
 
     def _last(self) -> torch.Tensor:
         if self._logits is None:
@@ -185,6 +216,7 @@ class Lane:
         staying = [number for number, row in enumerate(self._rows) if not row.growing.over]
         if len(staying) == len(self._rows):
             return
+        self._forget(row.number for row in self._rows if row.growing.over)
         self._rows = [self._rows[number] for number in staying]
         if not staying:
             # Nothing is kept of texts that are over: neither their keys nor their tokens.

@@ -1,6 +1,7 @@
 """`Scheduler`: many jobs by one model, which a thread of its own runs; what comes of them goes to their streams.
 
-Jobs with steerers have batches of their own, since theirs is another model; all batches take turns, step by step.
+Jobs of the same steerers have a batch of their own, since theirs is another model; all batches take turns, step by
+step.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ class Scheduler:
         self._counted: Counter[str] = Counter()
         self._filler = MaskFiller()
         self._shared = Lane(self._model, self._filler)
-        self._own: list[Lane] = []
+        self._own: dict[tuple[int, ...], Lane] = {}
+        """By their steerers, which the lane holds, so that no others come to have their ids."""
         self._most_rows = self.limits.rows
         self._runs = Runs(self._model, self.limits, self._rate)
         self._thread = threading.Thread(target=self._work, name="scheduler", daemon=True)
@@ -112,7 +114,7 @@ class Scheduler:
     def counters(self) -> Counters:
         """What was done so far, and what is being done."""
         with self._lock:
-            lanes = [self._shared, *self._own]
+            lanes = [self._shared, *self._own.values()]
             return Counters(
                 growing=sum(map(len, lanes)), waiting=len(self._waiting), running=self._runs.running,
                 waiting_runs=self._runs.waiting, tokens=self._counted["tokens"], steps=self._counted["steps"],
@@ -128,7 +130,7 @@ class Scheduler:
         await self._runs.close(grace)
         loop = asyncio.get_running_loop()
         if not await loop.run_in_executor(None, self._ended.wait, grace):
-            for lane in (self._shared, *self._own):
+            for lane in (self._shared, *self._own.values()):
                 for growing in lane.growing:
                     growing.stream.cancel()
             await loop.run_in_executor(None, self._ended.wait)
@@ -166,7 +168,7 @@ class Scheduler:
             while True:
                 self._wake.clear()
                 self._admit()
-                lanes = [lane for lane in (self._shared, *self._own) if len(lane)]
+                lanes = [lane for lane in (self._shared, *self._own.values()) if len(lane)]
                 if not lanes:
                     with self._lock:
                         if self._closing:
@@ -178,7 +180,7 @@ class Scheduler:
                 for lane in lanes:
                     self._step(lane)
                 with self._lock:
-                    self._own = [lane for lane in self._own if len(lane)]
+                    self._own = {key: lane for key, lane in self._own.items() if len(lane)}
         finally:
             self._filler.close()
             self._ended.set()
@@ -220,7 +222,7 @@ class Scheduler:
             if lane is self._shared:
                 self._shared = Lane(self._model, self._filler)
             else:
-                self._own.remove(lane)
+                self._own = {key: each for key, each in self._own.items() if each is not lane}
 
     def _hand_out(self, jobs: Sequence[Growing]) -> None:
         """Hand events to the streams, and count those that end a job."""
@@ -244,7 +246,7 @@ class Scheduler:
         entering: list[Growing] = []
         with self._lock:
             gone = self._waiting.drop(lambda growing: self._closing or growing.cancelled.is_set())
-            growing = [each for lane in (self._shared, *self._own) for each in lane.growing]
+            growing = [each for lane in (self._shared, *self._own.values()) for each in lane.growing]
             reserved, rows, read = sum(each.reserved for each in growing), len(growing), 0
             if not rows:
                 self._most_rows = self.limits.rows
@@ -261,9 +263,15 @@ class Scheduler:
         for each in entering:
             each.began = time.monotonic()
         self._enter(self._shared, [each for each in entering if not each.job.steer])
+        steered: dict[Lane, list[Growing]] = {}
         for each in entering:
             if each.job.steer:
-                self._enter_steered(each, each.job.steer)
+                try:
+                    steered.setdefault(self._steered_lane(each.job.steer), []).append(each)
+                except GuidedError as error:
+                    each.fail(error)
+        for lane, jobs in steered.items():
+            self._enter(lane, jobs)
         self._hand_out([*gone, *entering])
 
     def _enter(self, lane: Lane, jobs: Sequence[Growing]) -> None:
@@ -276,17 +284,18 @@ class Scheduler:
                 growing.fail(GuidedError(f"the prompt could not be read: {type(error).__name__}: {error}"))
             self._give_up(lane, error)
 
-    def _enter_steered(self, growing: Growing, stack: Stack) -> None:
-        """A lane of its own: steerers speak after the job's mask, so that candidates are allowed tokens."""
-        job = growing.job
-        masks = RowMasks(job.constraint, end_in_time=True)
-        pair = [] if stack.adaptive is None else [stack.adaptive]
-        try:
-            model = Stack([*pair, MaskedRows([masks], job.max_new_tokens), *stack.steerers]).over(self._model)
-        except GuidedError as error:
-            growing.fail(error)
-            return
-        lane = Lane(model, self._filler)
-        with self._lock:
-            self._own.append(lane)
-        self._enter(lane, [growing])
+    def _steered_lane(self, stack: Stack) -> Lane:
+        """The lane of all jobs of these steerers.  They speak after the masks, so that candidates are allowed tokens.
+
+        Raises what the stack says where it does not fit the model.
+        """
+        key = tuple(id(steerer) for steerer in (stack.adaptive, *stack.steerers))
+        found = self._own.get(key)
+        if found is None:
+            rows: dict[int, tuple[RowMasks, int]] = {}
+            pair = [] if stack.adaptive is None else [stack.adaptive]
+            model = Stack([*pair, MaskedRows(rows), *stack.steerers]).over(self._model)
+            found = Lane(model, self._filler, rows)
+            with self._lock:
+                self._own[key] = found
+        return found

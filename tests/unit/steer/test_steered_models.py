@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from guided.errors import GuidedError, UnsupportedError, VocabularyError
 from guided.lm import Needs, TableModel, Tree, next_logits
 from guided.lm.retokenized import retokenized
+from guided.lm.table import TableSequences
 from guided.steer import (
     RAD,
     AsGiven,
@@ -460,6 +461,26 @@ def test_rows_may_all_leave():
         assert list(sequences.extend([])) == []
         sequences.join([(1, 2)])
         agree(sequences.last.logits[0], alone([STEERERS[name]], BASE, (1, 2), ()))
+
+
+def test_rows_that_find_no_memory_leave_the_others_as_they_were(monkeypatch):
+    sequences = Stack([Contrastive(AMATEUR)]).over(BASE).start([(1, 2), (3,)])
+    joined, refused = TableSequences.join, []
+
+    def join(self, prompts):
+        if self._model is AMATEUR and not refused:
+            refused.append(prompts)
+            raise MemoryError
+        joined(self, prompts)
+
+    monkeypatch.setattr(TableSequences, "join", join)
+    with pytest.raises(MemoryError):
+        sequences.join([(2, 2)])
+    assert refused and len(sequences) == 2
+    sequences.extend([(1,), (2,)])
+    sequences.join([(2, 3)])
+    for row, text in enumerate([(1, 2, 1), (3, 2), (2, 3)]):
+        agree(sequences.last.logits[row], alone([Contrastive(AMATEUR)], BASE, text, ()))
 
 
 def test_a_steerer_of_ones_own():

@@ -26,7 +26,7 @@ def draft_text(model: LanguageModel, job: Job, emit: Callable[[int, bool], None]
     target = model
     if job.steer is not None:
         pair = [] if job.steer.adaptive is None else [job.steer.adaptive]
-        stack = Stack([*pair, MaskedRows([masks], job.max_new_tokens), *job.steer.steerers])
+        stack = Stack([*pair, MaskedRows({0: (masks, job.max_new_tokens)}), *job.steer.steerers])
         target = stack.over(model, same_tokenizer=True)
     if job.temperature not in (0.0, 1.0):
         target = transformed(target, temperature=job.temperature)

@@ -15,7 +15,7 @@ from guided.hf import LoadedModel, generate, load
 from guided.hf.cache.sequences import CachedSequences
 from guided.hf.language_model import TransformersModel
 from guided.infer import smc
-from guided.server.scheduling import Busy, Cancelled, Event, Failed, Finished, Job, Scheduler, SchedulerLimits
+from guided.server.scheduling import Busy, Cancelled, Event, Failed, Finished, Job, Scheduler, SchedulerLimits, Token
 from guided.steer import Contrastive, Declaration, Seen, Stack
 from tests.unit.server.scheduling.test_scheduler import job, model, read, serve, together
 
@@ -240,6 +240,35 @@ def test_steered_jobs_are_those_of_generate(model: LoadedModel) -> None:
     assert same == tokens
     assert [token.id for token in steered] != [token.id for token in tokens]
     assert np.isfinite([token.logprob for token in steered]).all()
+
+
+def test_steered_jobs_share_passes_and_are_those_of_generate(model: LoadedModel) -> None:
+    """Jobs of one stack that come and go: other prompts, grammars, budgets and ends, and one pass for all of a step."""
+    [(tokens, _)] = together(model, [job(model, 2)])
+    steerer = Against(tokens[-3].id)
+    jobs = [replace(job(model, number), max_new_tokens=24 + 4 * number) for number in range(5)]
+    jobs.append(replace(job(model, 5), constraint=None, max_new_tokens=9))
+    # Stacks of their own with the same steerer, as requests bring them.
+    steered = [replace(each, steer=Stack([steerer])) for each in jobs]
+
+    async def work(scheduler: Scheduler) -> tuple[list[tuple[list[Token], Finished]], int]:
+        calls = scheduler._model.calls
+        before = calls.passes
+        first = asyncio.create_task(read(scheduler, steered[0]))
+        while not scheduler.counters.tokens:
+            await asyncio.sleep(0.001)
+        found = await asyncio.gather(first, *[read(scheduler, each) for each in steered[1:]])
+        passes = calls.passes - before
+        # The lane is empty now, and the next rows have the first numbers again.
+        again = await read(scheduler, steered[3])
+        assert [token.id for token in again[0]] == [token.id for token in found[3][0]]
+        return found, passes
+
+    found, passes = serve(model, work)
+    for each, (_, end) in zip(jobs, found, strict=True):
+        wanted = generate(model, list(each.prompt), each.constraint, steer=steerer, max_new_tokens=each.max_new_tokens)
+        assert end.text == wanted.text, each
+    assert passes < 0.7 * sum(end.completion_tokens for _, end in found)
 
 
 def test_what_another_model_reads_is_not_known_of_the_prompt(model: LoadedModel) -> None:
