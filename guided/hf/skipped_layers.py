@@ -20,7 +20,7 @@ from guided.errors import UnsupportedError
 from guided.hf.architecture import ATTENTION, Architecture
 from guided.hf.language_model import TransformersModel
 
-__all__ = ["SkippedLayers"]
+__all__ = ["SkippedLayers", "twin_of"]
 
 MLP = ("mlp", "feed_forward", "ffn", "block_sparse_moe")
 
@@ -78,7 +78,7 @@ class SkippedLayers:
         return self._built(list(range(blocks)), set())
 
     def _built(self, kept: Sequence[int], halves: set[Sublayer]) -> TransformersModel:
-        twin = _twin(self.model.model, kept, halves)
+        twin = twin_of(self.model.model, kept, halves)
         return TransformersModel(twin, eos_ids=self.model.eos_ids, caching=self.model.caching)
 
     def _halves_add_up(self) -> bool:
@@ -88,8 +88,8 @@ class SkippedLayers:
         ids = torch.arange(1, 6, device=self.model.model.get_input_embeddings().weight.device)[None]
         both = {Sublayer(1, part) for part in Part}
         try:
-            emptied = _twin(self.model.model, range(self.blocks), both)
-            left_out = _twin(self.model.model, [b for b in range(self.blocks) if b != 1], set())
+            emptied = twin_of(self.model.model, range(self.blocks), both)
+            left_out = twin_of(self.model.model, [b for b in range(self.blocks) if b != 1], set())
             with torch.inference_mode():
                 one = emptied(input_ids=ids, use_cache=False).logits
                 other = left_out(input_ids=ids, use_cache=False).logits
@@ -98,7 +98,7 @@ class SkippedLayers:
         return bool(torch.equal(one, other))
 
 
-def _twin(model: Any, kept: Sequence[int], halves: set[Sublayer]) -> Any:
+def twin_of(model: Any, kept: Sequence[int], halves: set[Sublayer]) -> Any:
     """The module tree over the same tensors with these blocks, numbered anew, and without these halves of them."""
     config = copy.deepcopy(model.config)
     inner = config.get_text_config(decoder=True)
