@@ -16,7 +16,7 @@ from guided.errors import GuidedError, LimitError, UnsupportedError
 from guided.hf import LoadedModel, TransformersModel, generate
 from guided.hf.langevin import Keywords, Soft, SoftTexts, _moved, langevin_search
 from guided.lm import TableModel, next_logits
-from tests.tolerances import SUMS
+from tests.tolerances import SINGLE, SUMS
 
 WIDTH = 352
 PROMPT = (5, 9, 31, 7)
@@ -125,7 +125,7 @@ def test_every_text_is_of_the_language_and_scored_as_the_model_does(soft, base, 
         assert re.fullmatch("[a-d]{1,5}", each.text)
         assert each.score == pytest.approx(chance(base, each.tokens), abs=SUMS)
         worth = each.score - float(energy(one_hot(each.tokens))[0])
-        assert each.rank_score == pytest.approx(worth, abs=1e-6)
+        assert each.rank_score == pytest.approx(worth, abs=SINGLE)
 
 
 def letter(vocabulary, which):

@@ -43,9 +43,9 @@ def test_nudged(pair, threshold):
     wanted = [
         softmax(row) if max(softmax(row)) >= threshold else within(row, softmax(theirs))
         for row, theirs in zip(logits.tolist(), other.tolist())
-        if not math.isclose(max(softmax(row)), threshold, abs_tol=1e-9)
+        if not math.isclose(max(softmax(row)), threshold, abs_tol=SUMS)
     ]
-    keep = [not math.isclose(max(softmax(row)), threshold, abs_tol=1e-9) for row in logits.tolist()]
+    keep = [not math.isclose(max(softmax(row)), threshold, abs_tol=SUMS) for row in logits.tolist()]
     close(nudged(logits, other, threshold=threshold)[keep], wanted)
     same(nudged(logits, other, threshold=0.0), logits)
 
@@ -179,7 +179,7 @@ def test_genarm_is_a_product(beta):
     for prompt in [(1, 2), (0,), (3, 3, 4)]:
         rows_ = [torch.log_softmax(next_logits(each, [prompt])[0], -1).tolist() for each in (BASE, AMATEUR, OTHER)]
         wanted = softmax([a + b / beta + 0.25 * c / beta for a, b, c in zip(*rows_)])
-        assert softmax(next_logits(model, [prompt])[0].tolist()) == pytest.approx(wanted, abs=1e-5)
+        assert softmax(next_logits(model, [prompt])[0].tolist()) == pytest.approx(wanted, abs=SUMS)
 
 
 def test_grounded_decoding_is_fudge_with_affordances():
@@ -201,7 +201,7 @@ def test_grounded_decoding_is_fudge_with_affordances():
         worth = [math.exp(possible([text_of((*said, token))])[0]) for token in range(WIDTH)]
         wanted = [p * value for p, value in zip(plain, worth)]
         found = softmax(sequences.last.logits[0].tolist())
-        assert found == pytest.approx([each / sum(wanted) for each in wanted], abs=1e-5)
+        assert found == pytest.approx([each / sum(wanted) for each in wanted], abs=SUMS)
 
 
 # --- rewards of steps -------------------------------------------------------------------------------------------------
