@@ -55,27 +55,66 @@ def _rebuild(kind: type[GuidedError], what: str, where: str | None, remedy: str 
 
 
 class GrammarError(GuidedError):
-    """The text of a grammar, pattern or schema is malformed."""
+    """The text of a grammar, pattern or schema is malformed.
+
+    >>> import guided
+    >>> guided.gbnf('root ::= "a" | itm')
+    Traceback (most recent call last):
+    guided.errors.GrammarError: ...
+    """
 
 
 class UnsupportedError(GuidedError):
-    """The input is well-formed, but cannot be enforced exactly; it is refused rather than approximated."""
+    r"""The input is well-formed, but cannot be enforced exactly; it is refused rather than approximated.
+
+    >>> import guided
+    >>> guided.regex(r"(a+)\1")
+    Traceback (most recent call last):
+    guided.errors.UnsupportedError: a backreference: its group has infinitely many texts, ... (at offset 4). ...
+    """
 
 
 class UnsatisfiableError(GuidedError):
-    """The language is empty, so there is nothing to generate."""
+    """The language is empty, so there is nothing to generate.
+
+    >>> import guided
+    >>> guided.json_schema({"allOf": [{"type": "string"}, {"type": "null"}]})
+    Traceback (most recent call last):
+    guided.errors.UnsatisfiableError: no value satisfies this schema (at #). Relax the part named here.
+    """
 
 
 class LimitError(GuidedError):
-    """A counted work limit was reached; see ``guided.Limits``."""
+    """A counted work limit was reached; see ``guided.Limits``.
+
+    >>> import guided, numpy
+    >>> letters = guided.Vocabulary.from_tokens([b"y", b"e", b"s", None], eos_ids=[3])
+    >>> constraint = guided.compile(guided.choice(["yes"]), letters)
+    >>> constraint.fill_budget_mask(constraint.start, numpy.zeros(1, numpy.uint32), 2)
+    Traceback (most recent call last):
+    guided.errors.LimitError: ...
+    """
 
 
 class TextError(GuidedError):
-    """A text that was to be read back is not JSON, or not in the language of its grammar."""
+    """A text that was to be read back is not JSON, or not in the language of its grammar.
+
+    >>> import guided
+    >>> guided.partial_json("[1, 02]")
+    Traceback (most recent call last):
+    guided.errors.TextError: ...
+    """
 
 
 class VocabularyError(GuidedError):
-    """A tokenizer whose token bytes cannot be known, or that cannot spell the language."""
+    """A tokenizer whose token bytes cannot be known, or that cannot spell the language.
+
+    >>> import guided
+    >>> letters = guided.Vocabulary.from_tokens([b"n", b"o", None], eos_ids=[2])
+    >>> guided.compile(guided.special_token("<think>"), letters)
+    Traceback (most recent call last):
+    guided.errors.VocabularyError: this vocabulary has no special token '<think>'. ...
+    """
 
 
 _EXTRAS = {"torch": "hf", "transformers": "hf", "numba": "numba"}

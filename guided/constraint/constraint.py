@@ -47,6 +47,13 @@ class Constraint:
     ``mask`` bit ``t`` is 1 exactly when ``advance(state, t) != 0``, and from every live state some accepted text can
     still be reached.  Safe to share between threads, sequences, beams and particles; picklable (states are not: they
     are numbered in the order in which one object met them).
+
+    >>> import guided
+    >>> letters = guided.Vocabulary.from_tokens([b"n", b"o", b"ye", b"s", None], eos_ids=[4])
+    >>> constraint = guided.compile(guided.choice(["no", "yes"]), letters)
+    >>> state = constraint.advance(constraint.start, 2)
+    >>> constraint.forced(state), constraint.is_accepting(constraint.advance(state, 3)), constraint.advance(state, 0)
+    (b's', True, 0)
     """
 
     def __init__(self, grammar: Grammar, vocabulary: Vocabulary, limits: Limits | None = None) -> None:

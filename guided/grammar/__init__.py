@@ -1,8 +1,12 @@
 """Front ends and the grammar IR: from text to languages, knowing no tokens.
 
-The package is also the function that loads a ready grammar by name, because both are called ``guided.grammar``::
+The package is also the function that loads a ready grammar by name, because both are called ``guided.grammar``.
 
-    guided.grammar("smiles")
+    >>> import guided
+    >>> every_byte = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
+    >>> molecules = guided.compile(guided.grammar("smiles"), every_byte)
+    >>> molecules.is_accepting(molecules.advance_bytes(molecules.start, b"CCO"))
+    True
 """
 
 from __future__ import annotations

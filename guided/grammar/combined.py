@@ -73,7 +73,14 @@ def repeat(part: Part, low: int = 0, high: int | None = None, *, separator: Part
 
 
 def optional(part: Part) -> Grammar:
-    """The part, or nothing."""
+    """The part, or nothing.
+
+    >>> import guided
+    >>> letters = guided.Vocabulary.from_tokens([b"n", b"o", None], eos_ids=[2])
+    >>> constraint = guided.compile(guided.sequence("no", optional("n")), letters)
+    >>> [constraint.is_accepting(constraint.advance_bytes(constraint.start, text)) for text in (b"no", b"non", b"n")]
+    [True, True, False]
+    """
     return repeat(part, 0, 1)
 
 

@@ -365,6 +365,11 @@ class Grammar:
     ``rules[start]`` is where texts begin.  ``rebuild`` is the public function and arguments that made this grammar:
     pickling stores those, and equal sources give equal ``key`` so that compiling the same thing twice is a look-up.
     ``terminals``, ``ignore`` and ``tables`` are for the two lexing modes only (see `guided.grammar.lexing`).
+
+    >>> import guided, pickle
+    >>> grammar = guided.json_schema({"type": "integer"})
+    >>> pickle.loads(pickle.dumps(grammar)).key == grammar.key
+    True
     """
 
     rules: RuleProvider

@@ -43,6 +43,11 @@ def choice_probabilities(
 
     ``mass`` below 1 stops as soon as that share of the probability was found, which long texts need: see
     `guided.infer.choice_probabilities`, also for the errors.
+
+    >>> import guided, guided.hf
+    >>> found = choice_probabilities(guided.hf.load(), "Is it raining? Answer: ", guided.choice(["yes", "no"]))
+    >>> round(found["yes"] + found["no"], 6)
+    1.0
     """
     ready, tokenizer, ends = model_and_ends(model, tokenizer)
     if isinstance(tokenizer, Vocabulary):

@@ -190,6 +190,11 @@ def generate(
     **With** ``think="draft"`` the model first writes a text without the grammar, and then, with it, the one that is
     returned, behind that draft (`Generation.thought`).  `guided.hf.front.thinking.DraftFirst` says how many drafts (of
     the answers to several the one is kept of which the grammar took least), how long, and what comes between.
+
+    >>> import guided, guided.hf
+    >>> made = generate(guided.hf.load(), "Is the lamp on?", guided.choice(["yes", "no"]), max_new_tokens=8)
+    >>> made.text in ("yes", "no")
+    True
     """
     given = Arguments(
         model, prompt, grammar, sampler, search, must_include, must_exclude, draft, n, seed, steer, tokenizer,

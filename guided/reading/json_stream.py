@@ -21,7 +21,12 @@ __all__ = ["FieldState", "JsonStream", "field_state"]
 
 
 class FieldState(Enum):
-    """How far a value has come."""
+    """How far a value has come.
+
+    >>> from guided import partial_json
+    >>> partial_json('{"a": 1, "b": "tw').state("/b").name
+    'IN_PROGRESS'
+    """
 
     NOT_STARTED = "not started"
     IN_PROGRESS = "in progress"

@@ -29,6 +29,14 @@ class Stack:
     changes nothing.  A `ModelPair` (`EntropyAdaptive`, `FastAndSlow`), which is no function of logits, may be the
     first: the others then steer the model of two that it makes.  Raises `GuidedError` for what is no steerer, and for a
     pair that is not the first.
+
+    >>> import numpy as np
+    >>> from guided.lm import TableModel, next_logits
+    >>> from guided.steer import Product
+    >>> model = TableModel(lambda tokens: np.log([0.5, 0.5]), width=2)
+    >>> other = TableModel(lambda tokens: np.log([0.2, 0.8]), width=2)
+    >>> next_logits(Stack([Product([other], [1, 1])]).over(model), [[0]]).softmax(-1)
+    tensor([[0.2000, 0.8000]], dtype=torch.float64)
     """
 
     steerers: tuple[Steerer, ...]

@@ -40,6 +40,22 @@ def canonical(constraint: Constrains, tokenizer: Any, *, before: Sequence[int] =
 
     Raises `UnsatisfiableError` when no text of the constraint can follow the prompt in canonical tokens, which happens
     when a prompt ends inside a token (see `guided.heal`).
+
+    >>> import guided
+    >>> from tokenizers import Tokenizer, decoders, models
+    >>> from tokenizers.pre_tokenizers import ByteLevel
+    >>> pieces = [*sorted(ByteLevel.alphabet()), "ab"]
+    >>> tokenizer = Tokenizer(models.BPE({piece: at for at, piece in enumerate(pieces)}, [("a", "b")]))
+    >>> tokenizer.pre_tokenizer, tokenizer.decoder = ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    >>> _ = tokenizer.add_special_tokens(["<end>"])
+    >>> vocabulary = guided.Vocabulary.from_tokenizer(tokenizer, eos_ids=[257])
+    >>> constraint = guided.compile(guided.choice(["ab"]), vocabulary)
+    >>> spelled = canonical(constraint, tokenizer)
+    >>> letter, both = pieces.index("a"), 256
+    >>> constraint.advance(constraint.start, letter) > 0, spelled.advance(spelled.start, letter)
+    (True, 0)
+    >>> spelled.advance(spelled.start, both) > 0
+    True
     """
     grammar = getattr(constraint, "grammar", None)
     if grammar is not None and grammar.special_tokens:

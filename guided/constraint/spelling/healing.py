@@ -47,6 +47,14 @@ def heal(prompt_ids: Sequence[int], tokenizer: Any, constraint: Constraint) -> H
     token, and ids without text with all before them, always stay.
 
     Raises `UnsupportedError` where no text can be put before the constraint: one with a lexer (Lark), SQL.
+
+    >>> import guided
+    >>> from transformers import AutoTokenizer
+    >>> tokenizer = AutoTokenizer.from_pretrained(guided.nano.MODEL_PATH)
+    >>> constraint = guided.compile(guided.choice(["duct"]), tokenizer)
+    >>> healed = heal(tokenizer.encode("The pro"), tokenizer, constraint)
+    >>> healed.removed.endswith(b"pro")
+    True
     """
     vocabulary = constraint.vocabulary
     ids = [int(token) for token in prompt_ids]

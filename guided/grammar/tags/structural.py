@@ -28,6 +28,13 @@ class Tag:
     ``begin`` and ``end`` are text, a `guided.special_token`, or a sequence of both; ``end`` may be empty, and a set of
     them is any one.  ``content`` is any grammar without a lexer; None is free text, which ends where an end first
     occurs.
+
+    >>> import guided
+    >>> grammar = guided.tags([Tag("<year>", guided.regex("[0-9]{4}"), "</year>")])
+    >>> every_byte = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
+    >>> constraint = guided.compile(grammar, every_byte)
+    >>> constraint.is_accepting(constraint.advance_bytes(constraint.start, b"Born in <year>1909</year>."))
+    True
     """
 
     begin: Delimiter

@@ -18,7 +18,15 @@ __all__ = ["CallFormat", "ToolStyle"]
 
 
 class ToolStyle(Enum):
-    """Who writes calls how; ``f`` is a function's name and ``{...}`` its arguments as a JSON object."""
+    """Who writes calls how; ``f`` is a function's name and ``{...}`` its arguments as a JSON object.
+
+    >>> import guided
+    >>> def weather(city: str) -> str: ...
+    >>> every_byte = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
+    >>> constraint = guided.compile(guided.tool_calls([weather], style=ToolStyle.LLAMA), every_byte)
+    >>> constraint.forced(constraint.advance_bytes(constraint.start, b"<function=w"))[:8]
+    b'eather>'
+    """
 
     HERMES = "hermes"
     r"""Hermes 2 Pro and 3, Qwen 2.5 and 3: ``<tool_call>\n{"name": "f", "arguments": {...}}\n</tool_call>``."""

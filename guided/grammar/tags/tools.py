@@ -35,7 +35,16 @@ _NAME = re.compile(r"[\w.:/-]+")
 
 
 class ToolChoice(Enum):
-    """What the model is free to do."""
+    """What the model is free to do.
+
+    >>> import guided
+    >>> def weather(city: str) -> str: ...
+    >>> every_byte = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
+    >>> grammar = guided.tool_calls([weather], style=guided.ToolStyle.LLAMA, choice=ToolChoice.REQUIRED)
+    >>> constraint = guided.compile(grammar, every_byte)
+    >>> constraint.advance_bytes(constraint.start, b"It rains.")
+    0
+    """
 
     AUTO = "auto"
     """Text, calls, or both."""

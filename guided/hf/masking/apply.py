@@ -37,6 +37,9 @@ def allocate_masks(batch: int, vocab_size: int, *, pinned: bool = False) -> torc
 
     ``pinned`` takes page-locked memory, from which copies to a GPU may overlap with its work; raises `GuidedError`
     where there is none.
+
+    >>> allocate_masks(2, 100).shape
+    torch.Size([2, 4])
     """
     try:
         return torch.zeros((batch, tokenset.n_words(vocab_size)), dtype=torch.int32, pin_memory=pinned)
@@ -60,6 +63,9 @@ def apply_masks(
     On the CPU, ``threads`` share the rows.  In place, a row costs 2 us where everything is allowed, 6 us where
     nothing is, for 128,256 float32 logits on one core.  Raises `VocabularyError` when the mask allows tokens that the
     logits have no place for.
+
+    >>> apply_masks(torch.tensor([[0.5, 1.5, 2.5]]), np.array([[0b101]], np.uint32))
+    tensor([[0.5000,   -inf, 2.5000]])
     """
     rows, width = logits.shape
     masked, words = bitmask.shape
