@@ -52,17 +52,6 @@ def test_names_without_an_example_become_fewer(part):
 
 
 @pytest.mark.parametrize("part", LACKING)
-def test_a_page_has_every_public_name_of_its_part(part):
-    pytest.importorskip("transformers")
-    package = importlib.import_module(f"guided.{part}")
-    text = (DOCS / "reference" / f"{part}.md").read_text()
-    named = re.findall(r"^::: ([\w.]+)\.(\w+)$", text, re.MULTILINE)
-    assert sorted(name for _, name in named) == sorted(package.__all__)
-    for home, name in named:
-        assert getattr(importlib.import_module(home), name) is getattr(package, name)
-
-
-@pytest.mark.parametrize("part", LACKING)
 def test_the_examples_of_a_page_run(part, tmp_path, monkeypatch):
     pytest.importorskip("transformers")
     monkeypatch.chdir(tmp_path)
