@@ -161,9 +161,8 @@ def generate(
     would make of prompt and text; see `guided.heal` and `guided.canonical` for the tokenizers that they know.
     ``distortion=True`` reads the text once more: `Generation.distortion` says what the grammar took from the model.
 
-    Returns one `Generation` for one prompt, else a list of them, in order; with ``n`` texts drawn for each prompt
-    (transformers' ``num_return_sequences``) always a list.  ``seed`` seeds the draws of this call alone.  Raises
-    `LimitError` when no text fits the budget.
+    Returns one `Generation` for one prompt, else a list in order; with ``n`` texts drawn for each prompt always a list.
+    ``seed`` seeds the draws of this call alone.  Raises `LimitError` when no text fits the budget.
 
     **With a sampler** of `guided.infer` (``sampler=guided.infer.smc``, or a `functools.partial` of one), texts are
     drawn from the model's distribution *given* the grammar, which masking does not do, and what the sampler returns is
@@ -183,21 +182,17 @@ def generate(
     texts are compared, and what the search returns is returned: a `Found` (`diverse_beam_search`: a `DiverseFound`,
     `lattice_search`: a `LatticeFound`) for one prompt, else a list.  ``n`` is its ``n_best``; model, grammar and
     options are as with a sampler; nothing is drawn but by `block_search`, which alone takes the ``seed``.
-    ``must_include`` are texts that must occur (a tuple of texts: one of them), for `dynamic_beam_search`, which is also
-    the search where none is given, `grid_beam_search` and `neurologic_search`; ``must_exclude`` texts that must not,
-    for `neurologic_search`.
+    ``must_include`` are texts that must occur (a tuple: one of them), for `dynamic_beam_search` (the search where none
+    is given), `grid_beam_search` and `neurologic_search`, which takes ``must_exclude``, too: texts that must not.
 
     **With** ``think="draft"`` the model first writes a text without the grammar, and then, with it, the one that is
     returned, behind that draft (`Generation.thought`).  `guided.hf.front.thinking.DraftFirst` says how many drafts (of
     the answers to several the one is kept of which the grammar took least), how long, and what comes between.
 
-    >>> import guided, guided.hf
-    >>> made = generate(guided.hf.load(), "Is the lamp on?", guided.choice(["yes", "no"]), max_new_tokens=8)
-    >>> made.text in ("yes", "no")
+    >>> import guided.hf; generate(guided.hf.load(), "One, ", guided.regex("[0-9]+"), max_new_tokens=8).text.isdigit()
     True
     """
-    given = Arguments(
+    return Arguments(
         model, prompt, grammar, sampler, search, must_include, must_exclude, draft, n, seed, steer, tokenizer,
         max_new_tokens, chat, heal, canonical, think, distortion, options,
-    )  # fmt: skip
-    return given.results()
+    ).results()  # fmt: skip
