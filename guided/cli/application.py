@@ -8,6 +8,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -21,10 +22,11 @@ from guided.cli.commands.serve import serve
 from guided.cli.commands.sql import sql
 from guided.cli.commands.version import version, version_text
 from guided.cli.commands.warmup import warmup
+from guided.cli.configuration import ConfigurationChoice
 from guided.cli.evaluations.evaluate import evaluations
 from guided.cli.exits import EXIT_HELP, ExitCode, exit_code
 from guided.cli.output import print_error, print_text
-from guided.errors import extra_missing
+from guided.errors import GuidedError, extra_missing
 
 __all__ = ["application", "run"]
 
@@ -106,14 +108,33 @@ def _show_version(asked: bool) -> None:
         raise typer.Exit
 
 
+REPORTS = ("doctor", "version")
+"""Commands that run whatever the file of defaults says: people call them when something is wrong."""
+
+
 @application.callback()
 def _options(
+    context: typer.Context,
     show: Annotated[
         bool, typer.Option("--version", help="Print the version and exit.", callback=_show_version, is_eager=True)
     ] = False,
     debug: Annotated[bool, typer.Option(DEBUG, help="Show tracebacks; may stand anywhere on the line.")] = False,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Take defaults from this file, instead of the nearest guided.toml or [tool.guided] of pyproject.toml"
+            " in this folder or above.",
+        ),
+    ] = None,
+    no_config: Annotated[bool, typer.Option("--no-config", help="Take defaults from no file.")] = False,
 ) -> None:
-    """Options of `guided` itself; both act before this is called."""
+    """Options of `guided` itself; the first two act before this is called."""
+    if config is not None and no_config:
+        raise GuidedError("one file, or none", where="--no-config", remedy="Leave out one of the two options.")
+    context.obj = ConfigurationChoice(config, no_config)
+    if context.invoked_subcommand not in REPORTS:
+        context.default_map = context.obj.defaults(context)
 
 
 for _command in (extract, sql, serve, check, warmup, doctor, version):

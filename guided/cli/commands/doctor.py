@@ -20,8 +20,10 @@ from pathlib import Path
 import typer
 
 from guided.cli.commands.version import SHOWN
+from guided.cli.configuration import ConfigurationChoice
 from guided.cli.methods.options import AsJson
 from guided.cli.output import print_json, print_text
+from guided.errors import GuidedError
 
 __all__ = ["Finding", "Verdict", "doctor", "findings"]
 
@@ -38,6 +40,7 @@ class Verdict(Enum):
     FINE = "fine"
     NOTE = "note"
     SLOW = "slow"
+    WRONG = "wrong"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,25 +53,27 @@ class Finding:
     remedy: str = ""
 
 
-def doctor(as_json: AsJson = False) -> None:
-    """Say what is installed, which kernels and caches are used, and what is slow here and why.
+def doctor(context: typer.Context, as_json: AsJson = False) -> None:
+    """Say what is installed, which kernels, caches and defaults are used, and what is slow here and why.
 
-    Exit code 0: nothing is slow. 1: something is, and its line says what to do. Send the output with a report of a
-    problem: it names no model and no text, but folders of this machine.
+    Exit code 0: nothing is slow or wrong. 1: something is, and its line says what to do. Send the output with a report
+    of a problem: it names no model and no text, but folders of this machine.
 
     **Examples:**
 
         guided doctor
         guided doctor --json | jq -r '.findings[] | select(.verdict != "fine") | .remedy'
     """
-    found = list(findings())
+    found = [*findings(), _defaults(context)]
     if as_json:
         print_json({"findings": [{**asdict(each), "verdict": each.verdict.value} for each in found]})
     else:
         for each in found:
-            mark = {Verdict.FINE: "ok", Verdict.NOTE: "note", Verdict.SLOW: "SLOW"}[each.verdict]
+            mark = {Verdict.FINE: "ok", Verdict.NOTE: "note", Verdict.SLOW: "SLOW", Verdict.WRONG: "WRONG"}[
+                each.verdict
+            ]
             print_text(f"{mark:<5} {each.part:<11} {each.what}" + (f". {each.remedy}" if each.remedy else ""))
-    if any(each.verdict is Verdict.SLOW for each in found):
+    if any(each.verdict in (Verdict.SLOW, Verdict.WRONG) for each in found):
         raise typer.Exit(1)
 
 
@@ -130,6 +135,20 @@ def _models() -> Finding:
     if threads > processors:
         return Finding("models", Verdict.SLOW, what, f"Set OMP_NUM_THREADS={processors}: threads wait for one another")
     return Finding("models", Verdict.FINE, what)
+
+
+def _defaults(context: typer.Context) -> Finding:
+    """Which file of defaults the other commands read here, if they can."""
+    chosen: ConfigurationChoice = context.obj
+    try:
+        file = chosen.file()
+        if file is not None and context.parent is not None:
+            file.defaults(context.parent.command, context.parent)
+    except GuidedError as error:
+        where = f" (at {error.where})" if error.where else ""
+        return Finding("defaults", Verdict.WRONG, f"{error.what}{where}", (error.remedy or "").rstrip("."))
+    what = "guided's own: no guided.toml and no [tool.guided] of a pyproject.toml here or above"
+    return Finding("defaults", Verdict.FINE, what if file is None else f"from {file.path}")
 
 
 def _cache() -> Finding:

@@ -43,14 +43,17 @@ class SamplerName(str, Enum):
     EXACT = "exact"
 
 
-def _steering_help(given: list[str] | None) -> list[str] | None:
-    """Print the methods for ``--steer help``, before anything else is asked for."""
+def _steering_help(given: list[str] | None) -> list[str]:
+    """Print the methods for ``--steer help``, before anything else is asked for.
+
+    Without any the answer is an empty list: of None typer 0.15 asks the length.
+    """
     if given and "help" in given:
         from guided.cli.methods.steering import steering_help
 
         typer.echo(steering_help())
         raise typer.Exit
-    return given
+    return given or []
 
 
 def _search_help(given: str | None) -> str | None:

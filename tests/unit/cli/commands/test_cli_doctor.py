@@ -22,7 +22,8 @@ def found(part: str) -> doctor.Finding:
 def test_every_part_is_looked_at_and_every_fault_has_a_remedy():
     result = CliRunner().invoke(application, ["doctor", "--json"])
     said = json.loads(result.stdout)["findings"]
-    assert [each["part"] for each in said] == ["versions", "kernels", "models", "vocabulary", "first mask", "masks"]
+    parts = ["versions", "kernels", "models", "vocabulary", "first mask", "masks", "defaults"]
+    assert [each["part"] for each in said] == parts
     assert all(bool(each["remedy"]) == (each["verdict"] != "fine") for each in said)
     assert result.exit_code == any(each["verdict"] == "slow" for each in said)
 
@@ -72,3 +73,20 @@ def test_the_shell_completes_commands(shell):
     }  # fmt: skip
     result = CliRunner().invoke(application, [], prog_name="guided", env=variables)
     assert "extract" in result.stdout and "sql" not in result.stdout
+
+
+def test_which_defaults_are_used(tmp_path, monkeypatch):
+    monkeypatch.setattr(doctor, "findings", lambda: iter(()))
+
+    def said(*options):
+        result = CliRunner().invoke(application, [*map(str, options), "doctor"])
+        return result.exit_code, " ".join(result.stdout.split())
+
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "mine.toml"
+    file.write_text("seed = 1")
+    assert said("--config", file) == (0, f"ok defaults from {file}")
+    assert "no guided.toml" in said("--no-config")[1]
+    file.write_text("sead = 1")
+    code, line = said("--config", file)
+    assert code == 1 and line.startswith("WRONG defaults no command has this option") and line.endswith("mean seed?")
