@@ -45,7 +45,12 @@ class ReadingOptions:
     order: Annotated[
         str, typer.Option(metavar="schema|any", help="Members in the schema's order, or as the model likes.")
     ] = "schema"
-    start: Annotated[str | None, typer.Option(metavar="NAME", help="Which message of a .proto file is meant.")] = None
+    start: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Which message of a .proto file, or operation of an OpenAPI document, is meant."
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ class Format(str, Enum):
 
     JSON_SCHEMA = "json-schema"
     PROTO = "proto"
+    OPENAPI = "openapi"
     LARK = "lark"
     GBNF = "gbnf"
     EBNF = "ebnf"
@@ -30,6 +31,7 @@ class Format(str, Enum):
 SCHEMAS = {
     Format.JSON_SCHEMA: "JSON Schema",
     Format.PROTO: "Protobuf message",
+    Format.OPENAPI: "OpenAPI operation",
 }
 """Those that say a JSON Schema, and what they are called."""
 
@@ -37,6 +39,8 @@ _SUFFIXES = {
     ".json": Format.JSON_SCHEMA,
     ".schema": Format.JSON_SCHEMA,
     ".proto": Format.PROTO,
+    ".yaml": Format.OPENAPI,
+    ".yml": Format.OPENAPI,
     ".lark": Format.LARK,
     ".gbnf": Format.GBNF,
     ".ebnf": Format.EBNF,
@@ -51,7 +55,7 @@ def format_of(path: str) -> Format | None:
 
 
 def schema_in(text: str, path: str, kind: Format, start: str | None = None) -> Any:
-    """The schema that a text in one of `SCHEMAS` says; ``start`` is the message that is meant.
+    """The schema that a text in one of `SCHEMAS` says; ``start`` is the message or operation that is meant.
 
     Files that it imports are looked up in the folder of ``path``.  Raises `GuidedError` with the place in the text.
     """
@@ -60,6 +64,16 @@ def schema_in(text: str, path: str, kind: Format, start: str | None = None) -> A
 
         folders = () if path == STDIN else (str(Path(path).parent),)
         return proto_file_schema(text, start, import_paths=folders)
+    if kind is Format.OPENAPI:
+        from guided.grammar.openapi import operation
+
+        if start is None:
+            raise GuidedError(
+                "an OpenAPI document has many operations",
+                where="--start",
+                remedy='Name one by its operationId, or as "GET /pets/{id}"; its arguments are what is read.',
+            )
+        return operation(text, start).arguments()
     if start is not None:
         raise GuidedError(
             "a JSON Schema is one schema, of which no part can be named", where="--start", remedy="Leave it out."

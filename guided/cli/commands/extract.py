@@ -84,7 +84,13 @@ class BatchOptions:
 @with_option_blocks
 def extract(
     schema: Annotated[
-        str, typer.Option("--schema", "-s", metavar="FILE", help="The JSON Schema, or a .proto file; - reads a pipe.")
+        str,
+        typer.Option(
+            "--schema",
+            "-s",
+            metavar="FILE",
+            help="The JSON Schema, a .proto file or an OpenAPI document (.yaml); - reads a pipe.",
+        ),
     ],
     file: Annotated[str, typer.Argument(metavar="FILE", help="The text; - or nothing reads standard input.")] = STDIN,
     lines: BatchOptions = BatchOptions(),

@@ -73,7 +73,10 @@ def test_standard_input_needs_a_format(guided_cli):
         )
     result = guided_cli("check", "-", stdin="a+b\n")
     assert result.exit_code == 2
-    assert "--format json-schema|proto|lark|gbnf|ebnf|llguidance|xgrammar-lark|iso-ebnf|w3c-ebnf|regex" in result.stderr
+    assert (
+        "--format json-schema|proto|openapi|lark|gbnf|ebnf|llguidance|xgrammar-lark|iso-ebnf|w3c-ebnf|regex"
+        in result.stderr
+    )
 
 
 @pytest.mark.parametrize(
@@ -232,3 +235,18 @@ def test_a_schema_has_no_part_to_name(guided_cli, person):
     result = guided_cli("check", person, "--start", "name")
     assert result.exit_code != 0
     assert "--start" in result.stderr
+
+
+def test_an_operation_of_an_openapi_document(guided_cli, tmp_path):
+    pytest.importorskip("yaml")
+    path = tmp_path / "pets.yaml"
+    path.write_text(
+        "openapi: 3.1.0\npaths:\n  /pets/{id}:\n    get:\n      operationId: getPet\n      parameters:\n"
+        "        - {name: id, in: path, required: true, schema: {type: integer}}\n"
+    )
+    for name in ("getPet", "get /pets/{id}"):
+        found = record(guided_cli("check", path, "--start", name, "--accepts", '{"id": 5}', "--json"))
+        assert found["format"] == "OpenAPI operation"
+    assert guided_cli("check", path, "--start", "getPet", "--accepts", "{}").exit_code == 1
+    assert "--start" in guided_cli("check", path).stderr
+    assert "Its operations are getPet" in guided_cli("check", path, "--start", "x").stderr
