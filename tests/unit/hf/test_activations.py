@@ -198,7 +198,7 @@ def test_samplers_and_searches_see_the_changed_model(base, llama, vocabulary):
         total += float(torch.log_softmax(by_hooks(llama, llama.model.layers, text, 4, added)[-1], -1)[token])
         text.append(token)
     assert best.score == pytest.approx(total, abs=PASSES)
-    assert plain.score != pytest.approx(total, abs=10 * PASSES)
+    assert plain.score != pytest.approx(total, abs=PASSES)
     one = smc(np.random.default_rng(0), model, PROMPTS[0], constraint, n=6, max_tokens=6)
     two = smc(np.random.default_rng(0), Activations(added).over(base), PROMPTS[0], constraint, n=6, max_tokens=6)
     assert [each.tokens for each in one.particles] == [each.tokens for each in two.particles]
