@@ -8,9 +8,12 @@ not in the batch.
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
@@ -56,6 +59,11 @@ class CompilerLimits:
     """Requests whose constraint or error is kept, those used last."""
     work: Limits | None = None
     """Of each grammar; None: the default."""
+    switch_seconds: float | None = 0.0002
+    """While a grammar is compiled, a thread hands over the interpreter to one that waits after so long; None: as Python
+    has it.  A pass of the model gives the interpreter up at every operation and waits for it again, each time for this
+    long.  With Python's 5 ms and 8 clients the 99th percentile of the time between tokens beside hostile schemas was
+    42, 72, 76 and 80 ms in four runs, with this 34, 39, 50 and 70 ms in turns with it; others used the machine."""
 
 
 class Compiler:
@@ -70,6 +78,8 @@ class Compiler:
         self._rate = Rate()
         self._closing = False
         self._ready: Future[None] = Future()
+        self._compiling = 0
+        self._usual = sys.getswitchinterval()
         self._threads = [
             threading.Thread(target=self._work, name=f"compiler-{number}", daemon=True)
             for number in range(self.limits.threads)
@@ -141,7 +151,9 @@ class Compiler:
                     self._lock.wait()
                 request, future = self._queue.take()
             try:
-                future.set_result(self._made(request))
+                with self._handing_over():
+                    constraint = self._made(request)
+                future.set_result(constraint)
             except GuidedError as error:
                 future.set_exception(error)
             except Exception as error:  # A bug, or no memory: this request's matter, and not kept.
@@ -149,6 +161,23 @@ class Compiler:
                     self._known.pop(request, None)
                 future.set_exception(LimitError(f"the grammar could not be compiled: {type(error).__name__}: {error}"))
             self._rate.ended()
+
+    @contextmanager
+    def _handing_over(self) -> Iterator[None]:
+        """Threads that wait for the interpreter get it soon, as long as some thread of this compiler is in here."""
+        seconds = self.limits.switch_seconds
+        with self._lock:
+            if not self._compiling and seconds is not None:
+                self._usual = sys.getswitchinterval()
+                sys.setswitchinterval(min(seconds, self._usual))
+            self._compiling += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._compiling -= 1
+                if not self._compiling and seconds is not None:
+                    sys.setswitchinterval(self._usual)
 
     def _made(self, request: Asked) -> Constrains:
         constraint = compile_grammar(request.grammar(self._vocabulary), self._vocabulary, limits=self.limits.work)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from dataclasses import dataclass, field
 
@@ -126,6 +127,30 @@ def test_the_seconds_begin_when_the_kernels_are_there(monkeypatch: pytest.Monkey
         go.set()
         constraint = await asked
         assert constraint.advance_bytes(constraint.start, b"abb")
+        compiler.close()
+
+    asyncio.run(run())
+
+
+def test_the_interpreter_is_handed_over_sooner_while_grammars_are_compiled() -> None:
+    usual = sys.getswitchinterval()
+
+    async def run() -> None:
+        compiler = Compiler(VOCABULARY, CompilerLimits(threads=2))
+        slow, bug = Slow("abc"), Slow("bug")
+        tasks = [asyncio.create_task(compiler.compiled(each)) for each in (slow, bug)]
+        for _ in range(200):
+            await asyncio.sleep(0.01)
+            if compiler._compiling == 2:
+                break
+        assert sys.getswitchinterval() == pytest.approx(0.0002)
+        bug.go.set()
+        with pytest.raises(LimitError, match="a bug"):
+            await tasks[1]
+        assert sys.getswitchinterval() == pytest.approx(0.0002)
+        slow.go.set()
+        await tasks[0]
+        assert sys.getswitchinterval() == pytest.approx(usual)
         compiler.close()
 
     asyncio.run(run())
