@@ -69,6 +69,7 @@ from guided.draft import (
 )
 from guided.draft.masks import RowMasks
 from guided.hf import load
+from guided.hf.adapted_exit import AdaptedExit
 from guided.hf.draft_heads import base_of, nano_eagle, nano_heads, nano_small, nano_stopping_head, published_heads
 from guided.hf.draft_measurement import PLAIN, measure_drafts
 from guided.hf.language_model import TransformersModel
@@ -193,6 +194,19 @@ def published(model: TransformersModel, folders: Sequence[str]) -> dict[str, Dra
     return found
 
 
+def adapted(model: TransformersModel, exits: Sequence[str]) -> dict[str, Drafting]:
+    """Kangaroo's adapters, each given as ``BLOCKS=FILE``."""
+    found = {}
+    for given in exits:
+        blocks, _, file = given.partition("=")
+        draft = AdaptedExit(SkippedLayers(model), int(blocks))
+        draft.load(file)
+        found[f"adapter after {blocks} blocks"] = Drafting(
+            Model(draft.model, Chain(8, Confidence()), by_rule=True), Fixed(8)
+        )
+    return found
+
+
 def _heads(model: TransformersModel, path: Path) -> Drafter:
     """A file of heads, or a folder of prefixed heads, as the trainers save them, or a published checkpoint."""
     if path.is_file():
@@ -238,6 +252,7 @@ def main() -> None:
     parser.add_argument(
         "--heads", nargs="*", default=[], help="folders of published checkpoints for the model, files of heads"
     )
+    parser.add_argument("--adapted", nargs="*", default=[], metavar="BLOCKS=FILE", help="adapters after some blocks")
     parser.add_argument("--padded", type=float, default=0.0, help="millions of parameters to widen the model to")
     parser.add_argument("--sample", type=float, default=0.0, help="draw tokens at this temperature")
     parser.add_argument("--max-tokens", type=int, default=160)
@@ -258,7 +273,7 @@ def main() -> None:
     if options.sample:
         return sampled(TransformersModel(loaded), small, prompts, grammars, options)
     ways = drafts(small) | (trained(TransformersModel(loaded)) if options.trained else {})
-    ways |= published(TransformersModel(loaded), options.heads)
+    ways |= published(TransformersModel(loaded), options.heads) | adapted(TransformersModel(loaded), options.adapted)
     ways = {name: way for name, way in ways.items() if not options.only or any(word in name for word in options.only)}
     lines = measure_drafts(
         loaded, prompts, grammars, ways, max_tokens=options.max_tokens, assistant=None if small is None else small.model
