@@ -48,7 +48,8 @@ class ReadingOptions:
     start: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Which message of a .proto file, or operation of an OpenAPI document, is meant."
+            metavar="NAME",
+            help="Which message of a .proto file, type of a .ts file or operation of an OpenAPI document.",
         ),
     ] = None
 

@@ -18,6 +18,7 @@ class Format(str, Enum):
     JSON_SCHEMA = "json-schema"
     PROTO = "proto"
     OPENAPI = "openapi"
+    TYPESCRIPT = "typescript"
     LARK = "lark"
     GBNF = "gbnf"
     EBNF = "ebnf"
@@ -32,6 +33,7 @@ SCHEMAS = {
     Format.JSON_SCHEMA: "JSON Schema",
     Format.PROTO: "Protobuf message",
     Format.OPENAPI: "OpenAPI operation",
+    Format.TYPESCRIPT: "TypeScript type",
 }
 """Those that say a JSON Schema, and what they are called."""
 
@@ -39,6 +41,7 @@ _SUFFIXES = {
     ".json": Format.JSON_SCHEMA,
     ".schema": Format.JSON_SCHEMA,
     ".proto": Format.PROTO,
+    ".ts": Format.TYPESCRIPT,
     ".yaml": Format.OPENAPI,
     ".yml": Format.OPENAPI,
     ".lark": Format.LARK,
@@ -55,7 +58,7 @@ def format_of(path: str) -> Format | None:
 
 
 def schema_in(text: str, path: str, kind: Format, start: str | None = None) -> Any:
-    """The schema that a text in one of `SCHEMAS` says; ``start`` is the message or operation that is meant.
+    """The schema that a text in one of `SCHEMAS` says; ``start`` is the message, operation or type that is meant.
 
     Files that it imports are looked up in the folder of ``path``.  Raises `GuidedError` with the place in the text.
     """
@@ -64,6 +67,10 @@ def schema_in(text: str, path: str, kind: Format, start: str | None = None) -> A
 
         folders = () if path == STDIN else (str(Path(path).parent),)
         return proto_file_schema(text, start, import_paths=folders)
+    if kind is Format.TYPESCRIPT:
+        from guided.grammar.typescript import typescript_schema
+
+        return typescript_schema(text, start)
     if kind is Format.OPENAPI:
         from guided.grammar.openapi import operation
 

@@ -88,8 +88,8 @@ def check(
         str | None,
         typer.Option(
             metavar="RULE",
-            help="Where texts begin, in Lark (start) and GBNF (root); the message of a .proto file; the operation of "
-            "an OpenAPI document, whose arguments are meant.",
+            help="Where texts begin, in Lark (start) and GBNF (root); the message of a .proto file, the type of a "
+            ".ts file; the operation of an OpenAPI document, whose arguments are meant.",
         ),
     ] = None,
     order: Annotated[str, typer.Option(metavar="schema|any", help="Order of members, for a JSON Schema.")] = "schema",

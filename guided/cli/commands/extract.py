@@ -89,7 +89,7 @@ def extract(
             "--schema",
             "-s",
             metavar="FILE",
-            help="The JSON Schema, a .proto file or an OpenAPI document (.yaml); - reads a pipe.",
+            help="The JSON Schema, a .proto or .ts file or an OpenAPI document (.yaml); - reads a pipe.",
         ),
     ],
     file: Annotated[str, typer.Argument(metavar="FILE", help="The text; - or nothing reads standard input.")] = STDIN,

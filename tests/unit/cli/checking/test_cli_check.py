@@ -74,7 +74,7 @@ def test_standard_input_needs_a_format(guided_cli):
     result = guided_cli("check", "-", stdin="a+b\n")
     assert result.exit_code == 2
     assert (
-        "--format json-schema|proto|openapi|lark|gbnf|ebnf|llguidance|xgrammar-lark|iso-ebnf|w3c-ebnf|regex"
+        "--format json-schema|proto|openapi|typescript|lark|gbnf|ebnf|llguidance|xgrammar-lark|iso-ebnf|w3c-ebnf|regex"
         in result.stderr
     )
 
@@ -250,3 +250,12 @@ def test_an_operation_of_an_openapi_document(guided_cli, tmp_path):
     assert guided_cli("check", path, "--start", "getPet", "--accepts", "{}").exit_code == 1
     assert "--start" in guided_cli("check", path).stderr
     assert "Its operations are getPet" in guided_cli("check", path, "--start", "x").stderr
+
+
+def test_a_type_of_a_typescript_file(guided_cli, tmp_path):
+    pytest.importorskip("tree_sitter_typescript")
+    path = tmp_path / "points.ts"
+    path.write_text("interface Point { x: number }\nexport type Line = [Point, Point];\n")
+    found = record(guided_cli("check", path, "--start", "Line", "--accepts", '[{"x": 1}, {"x": 2}]', "--json"))
+    assert found["format"] == "TypeScript type"
+    assert guided_cli("check", path, "--start", "Point", "--accepts", "{}").exit_code == 1
