@@ -145,7 +145,7 @@ def _grow_segments(machine: ConstraintMachine, _: Asked) -> None:
 
 
 def _grow_listed(machine: ConstraintMachine, _: Asked) -> None:
-    machine.grow_listed()
+    machine.grow_listed(8 * machine.scratch.listed.size)
 
 
 ANSWERS: dict[int, Callable[[ConstraintMachine, Asked], None]] = {

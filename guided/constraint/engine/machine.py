@@ -520,6 +520,9 @@ class ConstraintMachine:
 
     def list_inside(self, low: int, high: int, state: int) -> NDArray[np.int64]:
         """See `guided.kernels.masking.masks.price_inside`: prices ``<< 32``, and tokens."""
+        # Nearly all are listed in a string: to learn that there is too little room takes a walk.
+        offset = self._tries.arrays.token_offset
+        self.grow_listed(int(offset[high]) - int(offset[low]))
         self.run(entry.price_inside, low, high, state)
         return self.scratch.listed[: self.counters[N_LISTED]]
 
@@ -569,11 +572,11 @@ class ConstraintMachine:
         self.refresh()
         entry.rehash(self.table, False)
 
-    def grow_listed(self) -> None:
-        """Make room for more tokens listed with their prices."""
-        scratch = self.scratch
-        self._scratch = scratch._replace(listed=np.zeros(8 * scratch.listed.size, np.int64))
-        self._seen = -1
+    def grow_listed(self, room: int) -> None:
+        """Make room for so many tokens listed with their prices."""
+        if room > self.scratch.listed.size:
+            self._scratch = self.scratch._replace(listed=np.zeros(room, np.int64))
+            self._seen = -1
 
     def grow_scratch(self) -> None:
         """Make room in the working memory."""
