@@ -12,6 +12,7 @@
 #   make diagrams     the diagrams of the pages, in docs/images, by Mermaid in Chromium
 #   make dist         the wheel and the source archive, in dist/
 #   make test-wheel   the wheel in an environment that has nothing else, outside the repository, read-only
+#   make test-typing  the types of the public names, as users' own checkers see them: mypy and pyright, both strict
 #   make lint         ruff and mypy only                 make bench       the benchmarks, beside peers (needs DATA)
 #   make clean        remove .venv and caches
 #
@@ -161,6 +162,23 @@ $(BROWSER)/.installed: Makefile
 	npm install --prefix $(BROWSER) --no-save 'axe-core@4' 'mermaid@11' || echo "== no axe-core: its checks are left out"
 	@touch $@
 
+# From outside: guided is a library of another environment, whose other libraries are those of .venv, and pyright
+# (basedpyright, which brings its own node) believes what is annotated and infers nothing.
+TYPING := .venv-typing
+test-typing: $(STAMP) $(TYPING)/.installed
+	@echo "== mypy --strict"
+	@cd tests/typing && ../../$(TYPING)/bin/mypy --strict --config-file= --explicit-package-bases --cache-dir ../../$(TYPING)/cache uses.py
+	@echo "== pyright, strict"
+	@$(TYPING)/bin/basedpyright --project tests/typing --pythonpath $(TYPING)/bin/python
+
+$(TYPING)/.installed: Makefile
+	$(PYTHON) -m venv $(TYPING)
+	$(TYPING)/bin/python -m pip install --constraint constraints.txt mypy 'basedpyright>=1.31'
+	packages=$$($(TYPING)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') \
+		&& ln -sfn $(CURDIR)/guided $$packages/guided \
+		&& $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > $$packages/shared.pth
+	@touch $@
+
 clean:
-	rm -rf $(BROWSER) $(DOCS) $(VENV) $(LOW) $(SERVING) $(ENGINES) $(FRAMEWORKS) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(BROWSER) $(DOCS) $(TYPING) $(VENV) $(LOW) $(SERVING) $(ENGINES) $(FRAMEWORKS) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find guided tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
