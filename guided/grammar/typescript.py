@@ -263,7 +263,9 @@ class _Types:
             raise self.refused(node, "an index signature in an intersection", "Write one object type.")
         members = dict(one.members)
         for name, schema in other.members.items():
-            members[name] = {"allOf": [members[name], schema]} if name in members else schema
+            if members.setdefault(name, schema) != schema:
+                # Two closed objects would have no members in common, where TypeScript has those of both.
+                raise self.refused(node, f"an intersection of two types of {name!r}", "Write one object type.")
         return _Object(members, tuple(dict.fromkeys(one.required + other.required)))
 
     def _interface(self, declared: Any, names: Mapping[str, Any]) -> _Object:
@@ -272,7 +274,9 @@ class _Types:
             for base in clause.named_children:
                 found = self._object(base, names)
                 kept = tuple(name for name in found.required if name not in own.members)
-                own = _Object(found.members | own.members, kept + own.required, own.others or found.others)
+                own = _Object(
+                    found.members | own.members, kept + own.required, found.others if own.others is None else own.others
+                )
         return own
 
     def _members(self, node: Any, names: Mapping[str, Any]) -> _Object:
@@ -300,7 +304,8 @@ class _Types:
                 raise GrammarError(f"the member {name!r} is there twice", where=self._place(label), remedy="Drop one.")
             options = self._options(annotation.named_children[0])
             there = [option for option in options if self._said(option) != "undefined"]
-            members[name] = _one_of([self.type(option, names) for option in there])
+            # What is undefined is not written.
+            members[name] = _one_of([self.type(option, names) for option in there]) if there else False
             if len(there) == len(options) and all(part.type != "?" for part in each.children):
                 required.append(name)
         return _Object(members, tuple(required), others)
@@ -394,12 +399,13 @@ class _Types:
             return "".join(parts).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         if node.type == "unary_expression" and text[0] == "-":
             return -self._literal(node.child_by_field_name("argument"))
+        digits = text.replace("_", "")
         if node.type == "number" and not text.endswith("n"):
-            digits = text.replace("_", "")
             if re.match(r"0[xXoObB]", digits):
                 return int(digits, 0)
             value = float(digits)
-            return int(value) if value.is_integer() else value
+            if value != float("inf"):
+                return int(value) if value.is_integer() else value
         if node.type in ("true", "false", "null"):
             return json.loads(node.type)
         raise self.refused(node, f"the value {text[:60]!r}", "Write a literal of JSON.")

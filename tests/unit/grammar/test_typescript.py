@@ -55,6 +55,8 @@ def test_contracts() -> None:
         ("type A = `a${number}`", "line 1, column 12", UnsupportedError),
         ("type A = string & { a: 1 }", "line 1, column 10", UnsupportedError),
         ("type A = [...string[], 1]", "line 1, column 11", UnsupportedError),
+        ("type A = { a: { b: 1 } } & { a: { c: 1 } }", "line 1, column 10", UnsupportedError),
+        ("type A = 1e999", "line 1, column 10", UnsupportedError),
         ("enum A { B = 1 << 2 }", "line 1, column 14", UnsupportedError),
         ("enum A { B = 'b', C }", "line 1, column 19", UnsupportedError),
         ("type A = undefined", "line 1, column 10", UnsupportedError),
@@ -96,6 +98,12 @@ def test_arguments_without_end() -> None:
 )  # fmt: skip
 def test_literals(literal: str, value: object) -> None:
     assert typescript_schema(f"type A = {literal}")["$defs"]["A"] == {"const": value}
+
+
+def test_what_is_undefined_is_not_written() -> None:
+    schema = typescript_schema("type T = { a: undefined; b: 1 | undefined } & { b?: 1 }")["$defs"]["T"]
+    assert schema["properties"] == {"a": False, "b": {"const": 1}}
+    assert "required" not in schema
 
 
 def test_enums_are_written_by_their_values() -> None:
