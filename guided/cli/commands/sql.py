@@ -18,7 +18,7 @@ from guided.cli.methods.options import (
 )
 from guided.cli.output import print_note
 from guided.cli.queries.answers import check_answer, show_answer, show_statement
-from guided.cli.queries.asking import Asking, language_of
+from guided.cli.queries.asking import Asking
 from guided.cli.queries.batch import AnsweringJob, answer_batch
 from guided.cli.queries.options import AnswerOptions, ManyOptions, QueryOptions
 from guided.errors import GuidedError
@@ -70,13 +70,12 @@ def sql(
     check_answer(answer, many)
     job = AnsweringJob(query, answer, many, decoding(max_new_tokens, running), running, sampling)
     items = None if many.batch is None else read_batch(many.batch, name="question")
-    database = job.database()
-    grammar = language_of(database, query)
+    database, grammar = job.language()
     notes = [*database.notes, *(note for note in grammar.notes if note not in database.notes)]
     if not as_json:
         for note in notes:
             print_note(note)
-    asking = None if place.ray else job.asking(quiet=as_json, database=database)
+    asking = None if place.ray else job.asking(quiet=as_json, known=(database, grammar))
     if items is not None:
         answer_batch(job, asking, items, place, quiet=as_json)
     elif asking is not None:

@@ -46,20 +46,24 @@ class AskingJob:
 
         return reflect(self.query.db, sample_values=self.query.sample_values, schemas=self.query.schema)
 
-    def asking(self, *, quiet: bool, database: DatabaseSchema | None = None) -> Asking:
-        """Load the model, and compile the language of the database (else reflected now) for it."""
+    def language(self) -> tuple[DatabaseSchema, Grammar]:
+        """The database, and its language."""
+        database = self.database()
+        return database, language_of(database, self.query)
+
+    def asking(self, *, quiet: bool, known: tuple[DatabaseSchema, Grammar] | None = None) -> Asking:
+        """Load the model, and compile the language of the database for it; both are read now if not ``known``."""
         from guided.cli.inputs import located
         from guided.cli.models import compile_for, load_model, seed_draws
 
-        known = database or self.database()
-        grammar = language_of(known, self.query)
+        database, grammar = known or self.language()
         running = self.running
         loaded = load_model(running.model, device=running.device, offline=running.offline, quiet=quiet)
         with located(self.query.db):
             constraint = compile_for(grammar, loaded, quiet=quiet)
         seed_draws(self.how)
         ready = Steered(loaded, self.sampling, running, quiet)
-        return Asking(ready, constraint, known, self.how, self.query, self.answer, self.many)
+        return Asking(ready, constraint, database, self.how, self.query, self.answer, self.many)
 
 
 class Asking:

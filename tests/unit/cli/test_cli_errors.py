@@ -71,7 +71,7 @@ GRAMMARS = {
     ("x.regex", "(a"): (2, ["x.regex"]),
     ("x.regex", r"(a+)\1"): (3, ["x.regex", "4"]),
     ("x.regex", r"a(?=b)c"): (3, ["no text matches"]),
-    ("x.yaml", "a: 1"): (2, ["cannot be told from its name", "--format"]),
+    ("x.txt", "a: 1"): (2, ["cannot be told from its name", "--format"]),
 }
 
 

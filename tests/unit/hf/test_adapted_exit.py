@@ -52,7 +52,8 @@ def test_it_is_the_first_blocks_an_attention_and_the_head(target, exit_):
     assert torch.allclose(
         next_logits(exit_.model, ids.tolist())[0], wanted[0, -1], atol=SINGLE * float(wanted.abs().max())
     )
-    assert not torch.allclose(wanted, whole(input_ids=ids).logits, atol=0.1)
+    # Other blocks, so other logits: far beyond rounding.
+    assert not torch.allclose(wanted, whole(input_ids=ids).logits, atol=1000 * SINGLE)
 
 
 def test_the_contract(exit_):

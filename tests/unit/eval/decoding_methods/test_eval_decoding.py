@@ -23,6 +23,7 @@ from guided.eval.decoding_methods.plot import save_plot
 from guided.eval.decoding_methods.results import DecodingLog, DecodingRecord, DecodingSettings, Ending, key_of
 from guided.eval.decoding_methods.run import records_of, run_here, run_on_ray, tasks_for, tasks_left
 from guided.eval.decoding_methods.tasks import DecodingTask, grammar_of, quality, read_items
+from tests.tolerances import DOUBLE
 
 SETTINGS = DecodingSettings(device="cpu", offline=True)
 
@@ -46,7 +47,7 @@ def test_holm_is_the_closed_test_of_bonferroni():
             )
             for place in range(size)
         ]
-        assert holm(p) == pytest.approx(wanted, rel=1e-12)
+        assert holm(p) == pytest.approx(wanted, rel=DOUBLE)
     assert holm([]) == []
 
 
