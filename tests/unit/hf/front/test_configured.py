@@ -139,7 +139,7 @@ def test_negative_prompts_by_row(draft, loaded):
         ({"dola_layers": [9]}, "no layer 9"),
         ({"dola_layers": []}, "no layers were given"),
     ],
-    ids=str,
+    ids=lambda part: part if isinstance(part, str) else "-".join(part),
 )
 def test_what_transformers_passes_over_is_refused(options, said, loaded, grammar):
     with pytest.raises(GuidedError, match=said):
