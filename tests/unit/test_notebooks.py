@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,9 +24,11 @@ pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="an installed packag
 
 @pytest.fixture(scope="module")
 def shell():
-    made = shells.InteractiveShell.instance()
-    yield made
+    # The shell puts a module of its own in the place of the program's, which processes that are spawned look at.
+    program = sys.modules["__main__"]
+    yield shells.InteractiveShell.instance()
     shells.InteractiveShell.clear_instance()
+    sys.modules["__main__"] = program
 
 
 @pytest.fixture

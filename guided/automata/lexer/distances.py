@@ -185,7 +185,8 @@ def _shortest_of(table: StateTable, state: int) -> int:
     """What the expression says, or its parts."""
     key = table.key(state)
     if key is None:
-        return table.parts.least(state)
+        # Without the closing quote all states were a byte too near: each was looked at before the first end.
+        return table.parts.least(state) + bool(table.arrays.mode[state] & STRING)
     left = 0
     while isinstance(key, Expr) and key.kind is Kind.CONCAT:
         head, key = cast("tuple[Expr, Expr]", key.parts)

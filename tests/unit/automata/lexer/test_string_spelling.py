@@ -97,3 +97,12 @@ def test_the_end_of_a_large_automaton_is_found_without_all_of_it() -> None:
         assert minimum(table, state) == left + 1
         state = next(target for low, high, target in written_edges(table, state) if low <= ord("b") <= high)
     assert len(table) < 1500
+
+
+def test_the_closing_quote_is_counted_on_the_way() -> None:
+    """2^42 memories of the last letters, all of them a byte too near if their strings closed for nothing."""
+    table = StateTable()
+    state = table.add(json_string(lower(parse("[ab]*a[ab]{42}"), Utf8())))
+    assert minimum(table, state) == 44
+    assert len(shortest(table, state)) == 44
+    assert len(table) < 50_000
