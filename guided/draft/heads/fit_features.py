@@ -16,6 +16,7 @@ import torch
 from guided.draft.heads.decoder_block import Attention, DecoderBlock
 from guided.draft.heads.feature_heads import FeatureHead
 from guided.draft.heads.losses import DraftLoss, draft_losses
+from guided.draft.training import descend
 from guided.errors import GuidedError
 from guided.lm.model import LanguageModel, Needs
 
@@ -112,28 +113,11 @@ def fit_features(
             f"a head cannot be trained over {steps} steps with regression {regression}",
             remedy="Take one step or more, and regression=0 for heads that read blocks.",
         )
-    head.train()
-    generator = torch.Generator().manual_seed(seed)
-    optimizer = torch.optim.AdamW(head.parameters(), lr=rate, betas=(0.9, 0.95), weight_decay=0.01)
-    total = max(1, round(epochs * len(examples) / batch))
-    order: list[int] = []
-    averaged = 0.0
-    for step in range(total):
-        while len(order) < batch:
-            order += torch.randperm(len(examples), generator=generator).tolist()
-        rows, order = order[:batch], order[batch:]
-        for group in optimizer.param_groups:
-            group["lr"] = rate * min((step + 1) / (0.05 * total + 1), 1.0 - step / total)
-        found = _loss(head, examples, rows, unembeddings, loss, steps, regression)
-        optimizer.zero_grad(set_to_none=True)
-        found.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(head.parameters(), 1.0)
-        optimizer.step()
-        averaged = found.item() if step == 0 else 0.98 * averaged + 0.02 * found.item()
-        if done is not None and done(step, averaged):
-            break
-    head.eval()
-    return averaged
+    return descend(
+        head, len(examples), lambda rows: _loss(head, examples, rows, unembeddings, loss, steps, regression),
+        epochs=epochs, batch=batch, rate=rate, betas=(0.9, 0.95), decay=0.01, rising=0.05, memory=0.98, seed=seed,
+        done=done,
+    )  # fmt: skip
 
 
 def _loss(

@@ -24,6 +24,7 @@ from guided.draft.heads.from_heads import Heads
 from guided.draft.heads.load_heads import KINDS
 from guided.draft.heads.row_features import Kept, RowFeatures
 from guided.draft.proposal import Proposal
+from guided.draft.training import descend
 from guided.errors import GuidedError
 from guided.infer.chance import Chance
 from guided.lm.model import Needs
@@ -176,26 +177,12 @@ def fit_prefixed(
 
     As `fit_heads`, with ``batch`` whole texts a step, since the block reads all of a text.
     """
-    prefixed.train()
-    generator = torch.Generator().manual_seed(seed)
-    optimizer = torch.optim.AdamW(prefixed.parameters(), lr=rate, betas=(0.9, 0.98), weight_decay=0.01)
-    steps = max(1, round(epochs * len(examples) / batch))
-    order: list[int] = []
-    averaged = 0.0
-    for step in range(steps):
-        while len(order) < batch:
-            order += torch.randperm(len(examples), generator=generator).tolist()
-        rows, order = order[:batch], order[batch:]
-        for group in optimizer.param_groups:
-            group["lr"] = rate * min((step + 1) / (0.05 * steps + 1), 1.0 - step / steps)
+
+    def loss_of(rows: list[int]) -> torch.Tensor:
         places = _places(prefixed, examples, rows)
-        found = head_loss(prefixed.heads, places, torch.arange(len(places)))
-        optimizer.zero_grad(set_to_none=True)
-        found.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(prefixed.parameters(), 1.0)
-        optimizer.step()
-        averaged = found.item() if step == 0 else 0.98 * averaged + 0.02 * found.item()
-        if done is not None and done(step, averaged):
-            break
-    prefixed.eval()
-    return averaged
+        return head_loss(prefixed.heads, places, torch.arange(len(places)))
+
+    return descend(
+        prefixed, len(examples), loss_of, epochs=epochs, batch=batch, rate=rate, betas=(0.9, 0.98), decay=0.01,
+        rising=0.05, memory=0.98, seed=seed, done=done,
+    )  # fmt: skip

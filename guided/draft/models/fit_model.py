@@ -16,6 +16,7 @@ from torch import nn
 from guided.draft.drafter import Context, Drafter, Observed, needs_of, reads_prompts
 from guided.draft.heads.losses import DraftLoss, draft_losses
 from guided.draft.proposal import Proposal
+from guided.draft.training import descend
 from guided.errors import GuidedError
 from guided.infer.chance import Chance
 from guided.lm.model import LanguageModel, Needs
@@ -52,28 +53,11 @@ def distil(
             f"{len(prompts)} prompts and {len(texts)} texts are nothing to learn from",
             remedy="Give a text of one token or more for each prompt.",
         )
-    network.train()
-    generator = torch.Generator().manual_seed(seed)
-    optimizer = torch.optim.AdamW(network.parameters(), lr=rate, betas=(0.9, 0.98), weight_decay=0.0)
-    total = max(1, round(epochs * len(rows) / batch))
-    order: list[int] = []
-    averaged = 0.0
-    for step in range(total):
-        while len(order) < batch:
-            order += torch.randperm(len(rows), generator=generator).tolist()
-        chosen, order = [rows[i] for i in order[:batch]], order[batch:]
-        for group in optimizer.param_groups:
-            group["lr"] = rate * (1.0 - step / total)
-        found = _loss(scoring, target, chosen, loss)
-        optimizer.zero_grad(set_to_none=True)
-        found.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-        optimizer.step()
-        averaged = found.item() if step == 0 else 0.9 * averaged + 0.1 * found.item()
-        if done is not None and done(step, averaged):
-            break
-    network.eval()
-    return averaged
+    return descend(
+        network, len(rows), lambda chosen: _loss(scoring, target, [rows[i] for i in chosen], loss),
+        epochs=epochs, batch=batch, rate=rate, betas=(0.9, 0.98), decay=0.0, rising=0.0, memory=0.9, seed=seed,
+        done=done,
+    )  # fmt: skip
 
 
 def _loss(
