@@ -23,7 +23,7 @@ from guided.serving import metrics
 from guided.serving.requests import Request, RequestKind
 from guided.serving.vocabularies import Vocabularies
 
-__all__ = ["Compiler", "compiler_for"]
+__all__ = ["WARM", "Compiler", "compiler_for", "read_through"]
 
 KEPT = 64
 """Constraints kept for requests that come again, as many as `guided.compile` keeps; running requests hold their own."""
@@ -87,15 +87,21 @@ class Compiler:
         from guided.kernels.loading import load_compiled
 
         load_compiled()
-        constraint = self.constraint(Request(RequestKind.JSON_SCHEMA, _WARM))
-        state, end = constraint.start, constraint.end
-        row = np.empty(constraint.vocabulary.n_words, np.uint32)
-        while state != end:
-            constraint.fill_mask(state, row)
-            state = constraint.advance(state, tokenset.ids(row)[-1].item())
+        read_through(self.constraint(WARM))
 
 
-_WARM = '{"enum": [{"a": [1, true], "b": "c"}]}'
+WARM = Request(RequestKind.JSON_SCHEMA, '{"enum": [{"a": [1, true], "b": "c"}]}')
+"""What is read through before the first request."""
+
+
+def read_through(constraint: Constrains) -> None:
+    """Make the masks along one text of a constraint that has no endless ones."""
+    state = constraint.start
+    row = np.empty(constraint.vocabulary.n_words, np.uint32)
+    while state != constraint.end:
+        constraint.fill_mask(state, row)
+        state = constraint.advance(state, tokenset.ids(row)[-1].item())
+
 
 _compilers: OrderedDict[tuple[int, int | None], tuple[object, Compiler]] = OrderedDict()
 _lock = threading.Lock()

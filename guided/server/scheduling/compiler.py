@@ -20,17 +20,16 @@ from typing import Protocol
 
 import numpy as np
 
-from guided import tokenset
 from guided.constraint.compile import compile as compile_grammar
 from guided.constraint.limits import Limits
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, LimitError
 from guided.grammar.ir import Grammar
-from guided.grammar.json_schema import json_schema
 from guided.kernels.loading import load_compiled
 from guided.server.scheduling.counters import Rate
 from guided.server.scheduling.refusals import Busy, Closing
 from guided.server.scheduling.waiting import FairQueue
+from guided.serving.compilation import WARM, read_through
 from guided.vocab import Vocabulary
 
 __all__ = ["Asked", "Compiler", "CompilerLimits"]
@@ -191,9 +190,4 @@ def _load_kernels() -> None:
     """Have Numba load the kernels, or compile them on a machine's first day, half a minute; then 10 ms a process."""
     load_compiled()
     vocabulary = Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), None], eos_ids=[256])
-    constraint = compile_grammar(json_schema({"enum": [{"a": [1, True], "b": "c"}]}), vocabulary)
-    state, row = constraint.start, np.empty(vocabulary.n_words, np.uint32)
-    while state != constraint.end:
-        constraint.fill_budget_mask(state, row, 64)
-        constraint.fill_mask(state, row)
-        state = constraint.advance(state, tokenset.ids(row)[-1].item())
+    read_through(compile_grammar(WARM.grammar(vocabulary), vocabulary))

@@ -82,7 +82,7 @@ def test_the_nearest_file_is_read(guided_cli, folder):
         ("[extract]\njson = true", "key extract.json", "has no such option"),
         ("[extract]\nbatch_size = 2", "key extract.batch_size", "Did you mean batch-size?"),
         ("[extract]\nbatch-size = 'x'", "key extract.batch-size", "integer"),
-        ("[extract]\nbatch-size = 0", "key extract.batch-size", "1"),
+        ("[extract]\nbatch-size = 0", "line 2, key extract.batch-size", "See guided --help for --batch-size"),
         ("[extract]\nbatch-size = [1]", "key extract.batch-size", "a text or a number"),
         ("[extract]\nbatch-size = true", "key extract.batch-size", "a text or a number"),
         ("[extract]\nbatch = 'yes'", "key extract.batch", "true or false"),
