@@ -11,39 +11,22 @@ from dataclasses import replace
 
 import torch
 
-from guided.lm.model import NOTHING, Abilities, Calls, LanguageModel, Needs, Scores, Sequences, Tree, check_needs
+from guided.lm.model import NOTHING, Abilities, LanguageModel, Needs, Scores, Sequences, Tree, check_needs
+from guided.lm.wrapped import WrappedModel
 
 __all__ = ["Likelihoods"]
 
 
-class Likelihoods:
+class Likelihoods(WrappedModel):
     """``model`` with ``Scores.hidden`` ``[k, 1]``: the sum of the natural logarithms of its tokens' probabilities.
 
     Prompts are read in two passes, their first token and the rest.  Layers, blocks and heads are the model's own.
     """
 
-    def __init__(self, model: LanguageModel) -> None:
-        self.model = model
-
-    @property
-    def width(self) -> int:
-        """Ids scored."""
-        return self.model.width
-
-    @property
-    def eos_ids(self) -> frozenset[int]:
-        """The ids that end a text."""
-        return self.model.eos_ids
-
     @property
     def can(self) -> Abilities:
         """What the model can do; a sum takes the place of its hidden states and blocks."""
         return replace(self.model.can, hidden=True, blocks=0)
-
-    @property
-    def calls(self) -> Calls:
-        """The model's own."""
-        return self.model.calls
 
     @property
     def tokenizer(self) -> object | None:

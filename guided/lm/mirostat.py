@@ -16,7 +16,8 @@ from enum import Enum
 import torch
 
 from guided.errors import GuidedError
-from guided.lm.model import NOTHING, Abilities, Calls, LanguageModel, Needs, Scores, Sequences, Tree
+from guided.lm.model import NOTHING, Abilities, LanguageModel, Needs, Scores, Sequences, Tree
+from guided.lm.wrapped import WrappedModel
 
 __all__ = ["Mirostat", "MirostatCut", "MirostatModel"]
 
@@ -97,35 +98,20 @@ class Mirostat:
         return min(n, max(round(math.exp(min(log_k, math.log(n)))), 0) + 1)
 
 
-class MirostatModel:
+class MirostatModel(WrappedModel):
     """A language model cut by `Mirostat`; everything but the logits is the inner model's.
 
     The bound begins where the prompt ends, so ``can.encoder`` is True: a longer prompt is not a longer text.
     """
 
     def __init__(self, model: LanguageModel, how: Mirostat) -> None:
-        self.model = model
+        super().__init__(model)
         self.how = how
-
-    @property
-    def width(self) -> int:
-        """Number of ids scored."""
-        return self.model.width
-
-    @property
-    def eos_ids(self) -> frozenset[int]:
-        """The ids that end a text."""
-        return self.model.eos_ids
 
     @property
     def can(self) -> Abilities:
         """What the inner model can do, with a prompt that counts."""
         return replace(self.model.can, encoder=True)
-
-    @property
-    def calls(self) -> Calls:
-        """The inner model's counters."""
-        return self.model.calls
 
     def start(self, prompts: Sequence[Sequence[int]], needs: Needs = NOTHING) -> MirostatSequences:
         """Sequences of the inner model with cut logits; layers read early stay as they are."""

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 import torch
 
 from guided.errors import GuidedError
-from guided.lm.model import NOTHING, Abilities, Calls, LanguageModel, Needs, Scores, Sequences
-from guided.lm.wrapped import WrappedSequences
+from guided.lm.model import NOTHING, LanguageModel, Needs, Scores, Sequences
+from guided.lm.wrapped import WrappedModel, WrappedSequences
 
 __all__ = ["TransformedModel", "Truncation", "transformed"]
 
@@ -116,32 +116,12 @@ def _without_unlikely(scores: torch.Tensor, least: torch.Tensor) -> torch.Tensor
     return scores.masked_fill(gone, -torch.inf)
 
 
-class TransformedModel:
+class TransformedModel(WrappedModel):
     """A language model whose logits pass through a `Truncation`; everything else is the inner model's."""
 
     def __init__(self, model: LanguageModel, truncation: Truncation) -> None:
-        self.model = model
+        super().__init__(model)
         self.truncation = truncation
-
-    @property
-    def width(self) -> int:
-        """Number of ids scored."""
-        return self.model.width
-
-    @property
-    def eos_ids(self) -> frozenset[int]:
-        """The ids that end a text."""
-        return self.model.eos_ids
-
-    @property
-    def can(self) -> Abilities:
-        """What the inner model can do."""
-        return self.model.can
-
-    @property
-    def calls(self) -> Calls:
-        """The inner model's counters."""
-        return self.model.calls
 
     def start(self, prompts: Sequence[Sequence[int]], needs: Needs = NOTHING) -> Sequences:
         """Sequences of the inner model with transformed logits; layers read early stay as they are."""

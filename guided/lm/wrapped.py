@@ -1,4 +1,4 @@
-"""`WrappedSequences`: the rows of another model with every score passed through a function; the base of model wrappers.
+"""`WrappedModel` and `WrappedSequences`: another model, and its rows with every score passed through a function.
 
 What a wrapper changes is scores; rows, caches, trees and rollbacks stay the inner model's.
 """
@@ -8,9 +8,36 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import overload
 
-from guided.lm.model import Scores, Sequences, Tree
+from guided.lm.model import Abilities, Calls, LanguageModel, Scores, Sequences, Tree
 
-__all__ = ["MappedScores", "WrappedSequences"]
+__all__ = ["MappedScores", "WrappedModel", "WrappedSequences"]
+
+
+class WrappedModel:
+    """What a `LanguageModel` over another one says where it changes nothing; ``start`` is the wrapper's own."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self.model = model
+
+    @property
+    def width(self) -> int:
+        """Number of ids scored."""
+        return self.model.width
+
+    @property
+    def eos_ids(self) -> frozenset[int]:
+        """The ids that end a text."""
+        return self.model.eos_ids
+
+    @property
+    def can(self) -> Abilities:
+        """What the inner model can do."""
+        return self.model.can
+
+    @property
+    def calls(self) -> Calls:
+        """The inner model's counters."""
+        return self.model.calls
 
 
 class MappedScores(Sequence[Scores]):

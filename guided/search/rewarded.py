@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from guided.constraint.protocol import Constrains
-from guided.lm.model import NOTHING, Abilities, Calls, LanguageModel, Needs, Sequences
+from guided.lm.model import NOTHING, LanguageModel, Needs, Sequences
+from guided.lm.wrapped import WrappedModel
 from guided.search.beam import check_sizes
 from guided.search.result import Found, Hypothesis, SearchCost, data_of
 from guided.steer.blocks import Value, best_of_blocks
@@ -97,31 +98,15 @@ def block_search(
     return Found((Hypothesis(found.tokens, data, found.log_probability, found.value),), counted.cost())
 
 
-class _Counted:
+class _Counted(WrappedModel):
     """A model that knows what was computed after the prompt was read."""
 
     def __init__(self, model: LanguageModel) -> None:
-        self._model = model
+        super().__init__(model)
         self._passes = self._positions = 0
 
-    @property
-    def width(self) -> int:
-        return self._model.width
-
-    @property
-    def eos_ids(self) -> frozenset[int]:
-        return self._model.eos_ids
-
-    @property
-    def can(self) -> Abilities:
-        return self._model.can
-
-    @property
-    def calls(self) -> Calls:
-        return self._model.calls
-
     def start(self, prompts: Sequence[Sequence[int]], needs: Needs = NOTHING) -> Sequences:
-        sequences = self._model.start(prompts, needs)
+        sequences = self.model.start(prompts, needs)
         self._passes, self._positions = self.calls.passes, self.calls.positions
         return sequences
 

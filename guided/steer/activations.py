@@ -13,7 +13,8 @@ import torch
 
 from guided.errors import GuidedError, UnsupportedError
 from guided.lm.given import language_model
-from guided.lm.model import NOTHING, Abilities, Added, Calls, LanguageModel, Needs, Sequences, check_needs
+from guided.lm.model import NOTHING, Abilities, Added, LanguageModel, Needs, Sequences, check_needs
+from guided.lm.wrapped import WrappedModel
 from guided.steer.declaration import AsGiven, Branch, Declaration, Seen
 from guided.steer.fields import Checked, checked_number
 from guided.steer.formulas.activations import activation_difference
@@ -57,37 +58,25 @@ class Activations(Checked):
         return _Changed(model, self.added)
 
 
-class _Changed:
+class _Changed(WrappedModel):
     """A `LanguageModel` that asks another one for vectors in its blocks, whatever else is asked of it."""
 
     def __init__(self, model: LanguageModel, added: tuple[Added, ...]) -> None:
-        self._model = model
+        super().__init__(model)
         self._added = added
-
-    @property
-    def width(self) -> int:
-        return self._model.width
-
-    @property
-    def eos_ids(self) -> frozenset[int]:
-        return self._model.eos_ids
 
     @property
     def can(self) -> Abilities:
         # A longer prompt is not the same as a longer text where vectors begin at its end.
         behind = any(each.from_prompt_end for each in self._added)
-        return replace(self._model.can, encoder=self._model.can.encoder or behind)
-
-    @property
-    def calls(self) -> Calls:
-        return self._model.calls
+        return replace(self.model.can, encoder=self.model.can.encoder or behind)
 
     @property
     def tokenizer(self) -> object | None:
-        return getattr(self._model, "tokenizer", None)
+        return getattr(self.model, "tokenizer", None)
 
     def start(self, prompts: Sequence[Sequence[int]], needs: Needs = NOTHING) -> Sequences:
-        return self._model.start(prompts, replace(needs, added=(*needs.added, *self._added)))
+        return self.model.start(prompts, replace(needs, added=(*needs.added, *self._added)))
 
 
 def contrastive_vector(

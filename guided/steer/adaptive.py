@@ -14,12 +14,12 @@ from typing import Annotated
 import torch
 
 from guided.errors import GuidedError, UnsupportedError
-from guided.lm.model import NOTHING, Abilities, Calls, LanguageModel, Needs, Scores, Sequences, Tree, check_needs
+from guided.lm.model import NOTHING, Abilities, LanguageModel, Needs, Scores, Sequences, Tree, check_needs
 from guided.steer.declaration import Tokens
 from guided.steer.fields import Count, Range
 from guided.steer.formulas.history import entropy_bits, wants_large
 from guided.steer.layout import check_vocabulary
-from guided.steer.pair import ModelPair
+from guided.steer.pair import ModelPair, PairedModel
 from guided.steer.rows import joined, taken
 
 __all__ = ["AdaptiveModel", "AdaptiveSequences", "EntropyAdaptive"]
@@ -57,27 +57,14 @@ class EntropyAdaptive(ModelPair):
         return AdaptiveModel(large, self)
 
 
-class AdaptiveModel:
+class AdaptiveModel(PairedModel):
     """A large and a small model used in turn; made by `EntropyAdaptive.over`."""
 
     def __init__(self, large: LanguageModel, how: EntropyAdaptive) -> None:
-        self.large = large
+        super().__init__(large, how.small)
         self.how = how
-        self.width = min(large.width, how.small.width)
-        self.eos_ids = large.eos_ids
         # What was written since the prompt decides which model is asked, so the prompt's end matters.
         self.can = Abilities(crop=large.can.crop and how.small.can.crop, tree=False, encoder=True)
-
-    @property
-    def tokenizer(self) -> object | None:
-        """The large model's tokenizer, where it has one."""
-        return getattr(self.large, "tokenizer", None)
-
-    @property
-    def calls(self) -> Calls:
-        """What both models have computed so far."""
-        one, two = self.large.calls, self.how.small.calls
-        return Calls(one.passes + two.passes, one.rows + two.rows, one.positions + two.positions, one.moved + two.moved)
 
     def start(self, prompts: Sequence[Sequence[int]], needs: Needs = NOTHING) -> AdaptiveSequences:
         """Sequences that begin with these prompts, which both models read."""

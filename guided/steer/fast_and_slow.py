@@ -16,11 +16,11 @@ from typing import Annotated
 import torch
 
 from guided.errors import GuidedError, UnsupportedError
-from guided.lm.model import NOTHING, Abilities, Calls, LanguageModel, Needs, Scores, Sequences, Tree, check_needs
+from guided.lm.model import NOTHING, Abilities, LanguageModel, Needs, Scores, Sequences, Tree, check_needs
 from guided.steer.declaration import Tokens
 from guided.steer.fields import Range
 from guided.steer.layout import check_vocabulary
-from guided.steer.pair import ModelPair
+from guided.steer.pair import ModelPair, PairedModel
 
 __all__ = ["FastAndSlow", "FastAndSlowModel", "FastAndSlowSequences", "Router"]
 
@@ -59,27 +59,14 @@ class FastAndSlow(ModelPair):
         return [bool(each) for each in (value < self.threshold).tolist()]
 
 
-class FastAndSlowModel:
+class FastAndSlowModel(PairedModel):
     """A small and a large model; made by `FastAndSlow.over`."""
 
     def __init__(self, large: LanguageModel, how: FastAndSlow) -> None:
-        self.large = large
+        super().__init__(large, how.small)
         self.how = how
-        self.width = min(large.width, how.small.width)
-        self.eos_ids = large.eos_ids
         encoder = large.can.encoder or how.small.can.encoder
         self.can = Abilities(crop=large.can.crop and how.small.can.crop, tree=False, encoder=encoder)
-
-    @property
-    def tokenizer(self) -> object | None:
-        """The large model's tokenizer, where it has one."""
-        return getattr(self.large, "tokenizer", None)
-
-    @property
-    def calls(self) -> Calls:
-        """What both models have computed so far."""
-        one, two = self.large.calls, self.how.small.calls
-        return Calls(one.passes + two.passes, one.rows + two.rows, one.positions + two.positions, one.moved + two.moved)
 
     def start(self, prompts: Sequence[Sequence[int]], needs: Needs = NOTHING) -> FastAndSlowSequences:
         """Sequences that begin with these prompts, which both models read."""

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import TypeVar
 
-from guided.lm import NOTHING, Abilities, Calls, LanguageModel, Needs, Scores, Sequences, Tree
+from guided.lm import NOTHING, LanguageModel, Needs, Scores, Sequences, Tree
+from guided.lm.wrapped import WrappedModel
 from guided.server.scheduling.counters import Rate
 from guided.server.scheduling.limits import SchedulerLimits
 from guided.server.scheduling.refusals import Busy, Cancelled, Closing
@@ -105,42 +106,22 @@ class Runs:
             self._start()
 
 
-class CancellableModel:
+class CancellableModel(WrappedModel):
     """A model whose passes raise `Cancelled` once nobody waits for what they are made for."""
 
     def __init__(self, model: LanguageModel, cancelled: threading.Event) -> None:
-        self._model = model
+        super().__init__(model)
         self._cancelled = cancelled
-
-    @property
-    def width(self) -> int:
-        """Number of ids scored."""
-        return self._model.width
-
-    @property
-    def eos_ids(self) -> frozenset[int]:
-        """The ids that end a text."""
-        return self._model.eos_ids
-
-    @property
-    def can(self) -> Abilities:
-        """What the model can do besides."""
-        return self._model.can
-
-    @property
-    def calls(self) -> Calls:
-        """Counters of the work done so far, other callers' included."""
-        return self._model.calls
 
     @property
     def tokenizer(self) -> object | None:
         """The model's tokenizer."""
-        return getattr(self._model, "tokenizer", None)
+        return getattr(self.model, "tokenizer", None)
 
     def start(self, prompts: Sequence[Sequence[int]], needs: Needs = NOTHING) -> Sequences:
         """Sequences that begin with these prompts."""
         self.check()
-        return _CancellableSequences(self._model.start(prompts, needs), self)
+        return _CancellableSequences(self.model.start(prompts, needs), self)
 
     def check(self) -> None:
         """Raise `Cancelled` if nobody waits any more."""
