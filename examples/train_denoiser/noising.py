@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +17,9 @@ from transformers import PreTrainedTokenizerFast
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "train_nano"))
 
-from corpus import Task
+from corpus import FAMILIAR_WORDS_UNTIL, Task, tasks
 
-__all__ = ["ROW_LENGTH", "Batch", "batches", "encode"]
+__all__ = ["ROW_LENGTH", "Batch", "Noised", "batches", "encode"]
 
 ROW_LENGTH = 384
 POOL = 96
@@ -51,15 +51,51 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Batch:
-    """``tokens``, ``positions`` int64[B, T]; ``mask`` bool[B, 1, T, T]; flat indices ``predicting`` of ``targets``."""
+    """``tokens``, ``positions`` and the task (-1: none), pair and copy of each, ``[B, T]``; flat indices ``predicting``
+    of ``targets``; their ``weights``; and how many ``tasks`` these are, a tensor of one."""
 
     tokens: torch.Tensor
     positions: torch.Tensor
-    mask: torch.Tensor
+    task: torch.Tensor
+    pair: torch.Tensor
+    copy: torch.Tensor
     predicting: torch.Tensor
     targets: torch.Tensor
     weights: torch.Tensor
-    tasks: int
+    tasks: torch.Tensor
+
+    def to(self, device: torch.device) -> Batch:
+        """The batch on a device, its integers as wide as indices are; between processes they are narrow."""
+        parts = [getattr(self, one.name).to(device) for one in fields(self)]
+        return Batch(*(part if part.is_floating_point() else part.long() for part in parts))
+
+    def mask(self) -> torch.Tensor:
+        """Who sees whom, ``bool[B, 1, T, T]``: made where the batch is, because it is 300 times as large."""
+        same_task = self.task[:, :, None] == self.task[:, None, :]
+        same_pair = self.pair[:, :, None] == self.pair[:, None, :]
+        earlier = torch.ones(ROW_LENGTH, ROW_LENGTH, dtype=torch.bool, device=self.task.device).tril()
+        of_prompt = (self.copy[:, None, :] == 0) & ((self.pair[:, None, :] == 0) | same_pair) & earlier
+        of_copy = (self.copy[:, None, :] > 0) & same_pair & (self.copy[:, :, None] == self.copy[:, None, :])
+        return (same_task & (of_prompt | of_copy))[:, None]
+
+
+class Noised(torch.utils.data.IterableDataset[Batch]):
+    """Batches without end; every worker of a loader has a stream of its own."""
+
+    def __init__(
+        self, tokenizer: PreTrainedTokenizerFast, rows: int, mask_id: int, seed: int, step: int, seen: int
+    ) -> None:
+        """``seen`` tasks were used up in ``step`` steps: what follows is another stream, from that spread on."""
+        self.tokenizer, self.rows, self.mask_id = tokenizer, rows, mask_id
+        self.seed, self.step, self.seen = seed, step, seen
+
+    def __iter__(self) -> Iterator[Batch]:
+        torch.set_num_threads(1)
+        worker = torch.utils.data.get_worker_info()
+        number, workers = (0, 1) if worker is None else (worker.id, worker.num_workers)
+        seed = int(np.random.SeedSequence([self.seed, self.step, number]).generate_state(1)[0])
+        stream = tasks(seed, start=FAMILIAR_WORDS_UNTIL + self.seen // workers)
+        return batches(stream, self.tokenizer, self.rows, self.mask_id, seed)
 
 
 def _masked(rng: np.random.Generator, length: int, share: float) -> np.ndarray:
@@ -159,19 +195,13 @@ def _assembled(filled: list[list[Encoded]], pad: int) -> Batch:
             task_of[index, part], pair_of[index, part], copy_of[index, part] = number, task.pair, task.copy
             target[index, part], weight[index, part] = task.target, task.weight
             start += len(task.tokens)
-    same_task = task_of[:, :, None] == task_of[:, None, :]
-    same_pair = pair_of[:, :, None] == pair_of[:, None, :]
-    of_prompt = (copy_of[:, None, :] == 0) & ((pair_of[:, None, :] == 0) | same_pair) & np.tri(ROW_LENGTH, dtype=bool)
-    of_copy = (copy_of[:, None, :] > 0) & same_pair & (copy_of[:, :, None] == copy_of[:, None, :])
-    mask = same_task & (of_prompt | of_copy)
     row_of, column_of = np.nonzero(target >= 0)
     answered = sum(task.answered for row in filled for task in row)
+    grids = (torch.from_numpy(each.astype(np.int16)) for each in (tokens, positions, task_of, pair_of, copy_of))
     return Batch(
-        torch.from_numpy(tokens),
-        torch.from_numpy(positions),
-        torch.from_numpy(mask)[:, None],
-        torch.from_numpy(row_of * ROW_LENGTH + column_of),
-        torch.from_numpy(target[row_of, column_of]),
-        torch.from_numpy(weight[row_of, column_of] / answered),
-        sum(map(len, filled)),
+        *grids,
+        torch.from_numpy((row_of * ROW_LENGTH + column_of).astype(np.int32)),
+        torch.from_numpy(target[row_of, column_of].astype(np.int16)),
+        torch.from_numpy(weight[row_of, column_of] / np.float32(answered)),
+        torch.tensor(sum(map(len, filled))),
     )

@@ -1,6 +1,7 @@
 """Turns guided-nano into guided-nano-diffusion: a masked denoiser of the same size, trained on the same tasks.
 
-    python examples/train_denoiser/train_denoiser.py --out runs/denoiser --minutes 75
+    python train_denoiser.py --out runs/denoiser --minutes 75
+    python train_denoiser.py --out runs/gpu --minutes 8 --device cuda --rows 192 --workers 14
 
 The weights begin as guided-nano's, with one more token, the mask.  The prompt is read causally, as before; a canvas
 sees its prompt and, both ways, itself; the output at a place is still about the next one, so that what was learned
@@ -14,25 +15,20 @@ goes on from the last checkpoint.
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import math
 import shutil
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from noising import ROW_LENGTH, batches
+from noising import ROW_LENGTH, Noised
+from torch.utils.data import DataLoader
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from guided.nano import MODEL_PATH
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "train_nano"))
-
-from corpus import FAMILIAR_WORDS_UNTIL, tasks
 
 __all__ = ["begun", "export", "train"]
 
@@ -90,34 +86,37 @@ def _save(out: Path, model: LlamaForCausalLM, state: dict[str, Any]) -> None:
     (out / "checkpoint.new").replace(out / "checkpoint.pt")
 
 
-def train(out: Path, minutes: float, rows: int) -> Path:
+def train(out: Path, minutes: float, rows: int, device: torch.device, workers: int, compiled: bool) -> Path:
     """Trains (or goes on) for ``minutes`` in all; returns the folder of the exported model."""
     out.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(SEED)
     model, tokenizer = begun()
+    model.to(device)
     optimizers = _optimizers(model)
     used, processor, step, seen = 0.0, 0.0, 0, 0
     if (out / "checkpoint.pt").exists():
-        state = torch.load(out / "checkpoint.pt")
+        state = torch.load(out / "checkpoint.pt", map_location=device)
         model.load_state_dict(state["model"])
         for optimizer, saved in zip(optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
         used, processor, step, seen = state["used"], state["processor"], state["step"], state["seen"]
-    base = model.model if shutil.which("g++") is None else torch.compile(model.model)
-    stream = itertools.islice(tasks(SEED, start=FAMILIAR_WORDS_UNTIL), seen, None)
-    fed = batches(stream, tokenizer, rows, tokenizer.mask_token_id, SEED + step)
+    base = torch.compile(model.model) if compiled else model.model
+    noised = Noised(tokenizer, rows, tokenizer.mask_token_id, SEED, step, seen)
+    fed = iter(DataLoader(noised, batch_size=None, num_workers=workers))
     shares, factors = zip(*RATE, strict=True)
     clock, worked, saved_at, averaged = time.perf_counter(), time.process_time(), used, math.nan
+    losses: list[torch.Tensor] = []
     with (out / "log.jsonl").open("a", encoding="utf-8") as log:
         while used < 60 * minutes:
             batch = next(fed)
+            n_tasks, batch = int(batch.tasks), batch.to(device)
             factor = float(np.interp(used / (60 * minutes), shares, factors))
             for optimizer, peak in zip(optimizers, (MATRIX_RATE, VECTOR_RATE), strict=True):
                 for group in optimizer.param_groups:
                     group["lr"] = peak * factor
-            with torch.autocast("cpu", dtype=torch.bfloat16):
+            with torch.autocast(device.type, dtype=torch.bfloat16):
                 hidden = base(
-                    input_ids=batch.tokens, attention_mask=batch.mask, position_ids=batch.positions, use_cache=False
+                    input_ids=batch.tokens, attention_mask=batch.mask(), position_ids=batch.positions, use_cache=False
                 ).last_hidden_state
                 logits = model.lm_head(hidden.reshape(-1, hidden.shape[-1])[batch.predicting])
             loss = torch.nn.functional.cross_entropy(logits.float(), batch.targets, reduction="none") @ batch.weights
@@ -126,8 +125,11 @@ def train(out: Path, minutes: float, rows: int) -> Path:
             for optimizer in optimizers:
                 optimizer.step()
                 optimizer.zero_grad(set_to_none=True)
-            step, seen = step + 1, seen + batch.tasks
-            averaged = loss.item() if math.isnan(averaged) else 0.98 * averaged + 0.02 * loss.item()
+            step, seen = step + 1, seen + n_tasks
+            losses.append(loss.detach())
+            if step % 50 == 0:  # Asking for a loss waits for the device.
+                mean = torch.stack(losses).mean().item()
+                losses, averaged = [], mean if math.isnan(averaged) else 0.7 * averaged + 0.3 * mean
             used, clock = used + time.perf_counter() - clock, time.perf_counter()
             processor, worked = processor + time.process_time() - worked, time.process_time()
             if step % 50 == 0:
@@ -149,9 +151,13 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=75.0)
     parser.add_argument("--rows", type=int, default=10, help=f"rows of {ROW_LENGTH} tokens in a step")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--workers", type=int, default=0, help="processes that make rows; 0: the training one itself")
+    parser.add_argument("--eager", action="store_true", help="without torch.compile, which wants a compiler")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    print(train(arguments.out, arguments.minutes, arguments.rows))
+    device, compiled = torch.device(arguments.device), not arguments.eager and shutil.which("g++") is not None
+    print(train(arguments.out, arguments.minutes, arguments.rows, device, arguments.workers, compiled))
 
 
 if __name__ == "__main__":
