@@ -216,6 +216,22 @@ def _heads(model: TransformersModel, path: Path) -> Drafter:
     return published_heads(model, path)
 
 
+def deepen(model: torch.nn.Module, blocks: int) -> None:
+    """Put blocks whose outputs weigh 0 behind those of a Llama until there are so many; the function stays the same."""
+    layers = model.model.layers
+    model.config.num_hidden_layers = max(blocks, len(layers))
+    if getattr(model.config, "layer_types", None):
+        model.config.layer_types = [model.config.layer_types[0]] * model.config.num_hidden_layers
+    first = layers[0]
+    place = next(first.parameters())
+    torch.manual_seed(0)
+    while len(layers) < blocks:
+        block = type(first)(model.config, len(layers)).to(place.device, place.dtype).eval()
+        for last in (block.self_attn.o_proj, block.mlp.down_proj):
+            torch.nn.init.zeros_(last.weight)
+        layers.append(block.requires_grad_(False))
+
+
 def pad(model: torch.nn.Module, millions: float) -> int:
     """Widen the feed-forward layers of a Llama by units whose outputs weigh 0; how many parameters it then has.
 
@@ -230,7 +246,7 @@ def pad(model: torch.nn.Module, millions: float) -> int:
     for block in blocks:
         for name in ("gate_proj", "up_proj"):
             weight = getattr(block.mlp, name).weight
-            more = 0.02 * torch.randn((extra, d), generator=generator, dtype=weight.dtype)
+            more = 0.02 * torch.randn((extra, d), generator=generator).to(weight)
             getattr(block.mlp, name).weight = torch.nn.Parameter(
                 torch.cat([weight.detach(), more]), requires_grad=False
             )
@@ -254,17 +270,21 @@ def main() -> None:
     )
     parser.add_argument("--adapted", nargs="*", default=[], metavar="BLOCKS=FILE", help="adapters after some blocks")
     parser.add_argument("--padded", type=float, default=0.0, help="millions of parameters to widen the model to")
+    parser.add_argument("--blocks", type=int, default=0, help="blocks that the padded model has")
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--sample", type=float, default=0.0, help="draw tokens at this temperature")
     parser.add_argument("--max-tokens", type=int, default=160)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    loaded = load(options.model, device="cpu")
-    small = TransformersModel(load(options.small, device="cpu")) if options.small else None
+    loaded = load(options.model, device=options.device)
+    small = TransformersModel(load(options.small, device=options.device)) if options.small else None
     if options.trained and small is None:
         small = nano_small(TransformersModel(loaded))
     chosen = cases(options.set, options.texts)
     prompts = [loaded.tokenizer(prompt)["input_ids"] for prompt, _ in chosen]
     grammars = [guided.compile(grammar, loaded.vocabulary) for _, grammar in chosen]
+    if options.blocks:
+        deepen(loaded.model, options.blocks)
     if options.padded:
         print(json.dumps({"parameters": pad(loaded.model, options.padded)}))
     if options.pass_ms:

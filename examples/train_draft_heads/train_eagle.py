@@ -32,28 +32,32 @@ def main() -> None:
     parser.add_argument("--epochs", type=float, default=2.0)
     parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("--loss", choices=[loss.value for loss in DraftLoss], default=DraftLoss.FORWARD_KL.value)
+    parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--device", default="cpu")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    loaded = load("nano", device="cpu")
+    loaded = load("nano", device=arguments.device)
     model = TransformersModel(loaded)
     base = base_of(model)
     sizes = BlockSizes.of(loaded.model.config.to_dict())
     began = time.process_time()
     prompts, answers = prompts_and_answers(loaded.tokenizer, SEED, arguments.texts)
+    print(f"{len(answers)} texts, {time.process_time() - began:.0f} s", flush=True)
     for kind in arguments.kinds:
         torch.manual_seed(SEED)
         blocks = BLOCKS if kind == "eagle3" else ()
-        found = feature_examples(model, prompts, answers, blocks, dtype=torch.float16)
-        print(f"{len(found)} texts, {time.process_time() - began:.0f} s", flush=True)
+        found = feature_examples(model, prompts, answers, blocks, batch=arguments.batch, dtype=torch.float16)
+        print(f"{len(found)} texts read, {time.process_time() - began:.0f} s", flush=True)
         if kind == "eagle":
             head = EagleHead(sizes, base)
         else:
             head = Eagle3Head(sizes, base, len(blocks) * sizes.hidden_size, blocks=blocks)
             with torch.no_grad():
                 head.lm_head.weight.copy_(base.unembeddings)
+        head.to(arguments.device)
         fit_features(
             head, found, base.unembeddings, loss=DraftLoss(arguments.loss), steps=arguments.steps,
-            regression=1.0 if kind == "eagle" else 0.0, epochs=arguments.epochs, seed=SEED, done=reporter(kind),
+            regression=1.0 if kind == "eagle" else 0.0, epochs=arguments.epochs, batch=arguments.batch, seed=SEED, done=reporter(kind),
         )  # fmt: skip
         head.save(arguments.out / kind)
         print(kind, f"{time.process_time() - began:.0f} s", flush=True)
