@@ -57,7 +57,8 @@ def main() -> None:
         head.to(arguments.device)
         fit_features(
             head, found, base.unembeddings, loss=DraftLoss(arguments.loss), steps=arguments.steps,
-            regression=1.0 if kind == "eagle" else 0.0, epochs=arguments.epochs, batch=arguments.batch, seed=SEED, done=reporter(kind),
+            regression=1.0 if kind == "eagle" else 0.0, epochs=arguments.epochs, batch=arguments.batch, seed=SEED,
+            done=reporter(kind),
         )  # fmt: skip
         head.save(arguments.out / kind)
         print(kind, f"{time.process_time() - began:.0f} s", flush=True)
