@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from guided.kernels.data.layout import Automaton, Effects, Tokens
 from guided.kernels.data.pages import gradual_zeros
 
-__all__ = ["grown_records", "of_record", "records"]
+__all__ = ["grown_records", "of_record", "records", "scalar_of"]
 
 _LINE = 64
 """Bytes of a line of the cache, at whose multiples records begin, so that none lies in two lines."""
@@ -38,10 +38,20 @@ _TOGETHER: dict[type, tuple[tuple[str, ...], ...]] = {
 """The records of each group."""
 
 
+def scalar_of(hint: Any) -> type[np.generic]:
+    """The scalar type of an array's hint.
+
+    ``NDArray[np.int32]`` is an alias that NumPy 2.5 leaves as it is; before, it is ``ndarray[..., dtype[int32]]``.
+    """
+    last = get_args(hint)[-1]
+    kind: type[np.generic] = get_args(last)[0] if get_args(last) else last
+    return kind
+
+
 def _record(group: type, names: tuple[str, ...]) -> np.dtype[Any]:
     """The record of some fields, as long as the next power of two."""
     hints = get_type_hints(group)
-    kinds = [np.dtype(get_args(get_args(hints[name])[1])[0]) for name in names]
+    kinds = [np.dtype(scalar_of(hints[name])) for name in names]
     record = np.dtype({"names": names, "formats": kinds}, align=True)
     placed: Mapping[str, Any] = record.fields or {}
     offsets = [placed[name][1] for name in names]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
+from typing_extensions import TypeAliasType, TypeVar
 
 from guided.kernels.data.layout import Automaton, Effects, Tokens
-from guided.kernels.data.records import grown_records, of_record, records
+from guided.kernels.data.records import grown_records, of_record, records, scalar_of
 
 CASES = [(Automaton, "first"), (Automaton, "low"), (Tokens, "byte"), (Effects, "mask"), (Effects, "exit_low")]
 
@@ -39,3 +41,15 @@ def test_grown_records_begin_with_what_was_used():
     assert grown["end"].tolist() == [0, 1, 2, 0, 0, 0, 0, 0, 0]
     assert grown["byte"].tolist() == [7, 7, 7, 0, 0, 0, 0, 0, 0]
     assert grown_records(old, "end", 9)["end"].tolist() == [0, 1, 2, 3, 4, 0, 0, 0, 0]
+
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+ALIASES = {
+    "spelled out": NDArray,
+    "kept": TypeAliasType("Kept", np.ndarray[tuple[int], np.dtype[Scalar]], type_params=(Scalar,)),
+}
+
+
+@pytest.mark.parametrize("alias", ALIASES.values(), ids=ALIASES)
+def test_the_scalar_of_an_array_is_found_whether_an_alias_is_kept_or_not(alias):
+    assert scalar_of(alias[np.int32]) is np.int32
