@@ -8,6 +8,7 @@ one by one.  Where the grammar itself asks for several distinct names or items, 
 from __future__ import annotations
 
 import weakref
+from bisect import bisect_right
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +18,7 @@ from guided import tokenset
 from guided.constraint.distinct.completion import DistinctCompletions
 from guided.constraint.distinct.json_text import Mode, Text
 from guided.constraint.distinct.liveness import Liveness
+from guided.constraint.distinct.name_lengths import NameLengths, lengths_of
 from guided.constraint.distinct.refusals import Refusals
 from guided.constraint.distinct.steps import Steps
 from guided.constraint.distinct.token_texts import NO_TOKENS
@@ -29,6 +31,9 @@ __all__ = ["Budgets"]
 
 JUDGED = 24
 """Tokens whose completions are searched for one mask: about a millisecond each where arrays are long."""
+
+PER_NAME = 2
+"""Tokens that a name which the grammar asks for takes at least, as prices count them: its own and its value's."""
 
 FEW = 4
 """Names up to which one more character makes a name none of them: beside those that the automaton counts there are as
@@ -55,27 +60,29 @@ class Budgets:
         self._completions = completions
         self._judged: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
         self._begins: dict[int, tuple[Link, list[int], list[int]]] = {}
-        self._near: dict[int, tuple[NDArray[np.int64], NDArray[np.int64] | None, int]] = {}
-        """By state what is refused, `_repeating`, and `apart`."""
+        self._near: dict[int, tuple[NDArray[np.int64], int | None]] = {}
+        """By state what is refused, and `_used`."""
+        self._repeats: dict[int, NDArray[np.int64] | None] = {}
 
     def near(self, state: int, limit: int) -> tuple[NDArray[np.uint32] | None, int]:
         """See `DistinctMachine.near`."""
         own, text = self._machine.split(state)
         known = self._near.get(state)
         if known is None:
-            refused = self._refused(state, own, text)
-            known = self._near[state] = refused, self._repeating(text), self.apart(text)
-        refused, repeating, apart = known
+            known = self._near[state] = self._refused(state, own, text), self._used(text)
+        refused, used = known
         row, need = self._automaton.near(own, limit)
-        if row is not None and repeating is None:
-            # To judge tokens is to make masks, and the next mask is written to the same row.
-            row = row.copy()
-            judged = self._judge(state, own, text)
-            if judged is None:
-                row = self._less_far(state, own, text, tokenset.without(row, refused), limit)
-            else:
-                row = tokenset.without(row, np.concatenate((refused, judged[0][judged[1] > limit])))
-        elif row is not None and repeating is not None:
+        enough = FAR if used is None or need >= FAR else self._with_others(need, used)
+        if row is None:
+            return None, enough
+        if limit < enough:
+            if state not in self._repeats:
+                self._repeats[state] = self._repeating(text)
+            repeating = self._repeats[state]
+            if repeating is None:
+                # To judge tokens is to make masks, and the next mask is written to the same row.
+                row = self._judged_row(state, own, text, row.copy(), limit)
+                return row if row.max() else None, enough
             repeats = repeating[tokenset.are_in(row, repeating)] if repeating.size else repeating
             if repeats.size:
                 row = row.copy()
@@ -84,9 +91,26 @@ class Budgets:
                 refused = np.concatenate(
                     (refused, repeats if near is None else repeats[~tokenset.are_in(near, repeats)])
                 )
-            if refused.size:
-                row = tokenset.without(row, refused)
-        return None if row is None or not row.max() else row, min(need + apart, FAR)
+        if refused.size:
+            row = tokenset.without(row, refused)
+        return row if row.max() else None, enough
+
+    def _judged_row(
+        self, state: int, own: int, text: Text | None, row: NDArray[np.uint32], limit: int
+    ) -> NDArray[np.uint32]:
+        """A row, priced by the automaton, less what is refused and what may come too late not to repeat anything."""
+        refused, used = self._near[state]
+        if self._completions.forces and used is not None:
+            # What is so near that all names to come fit as well, whatever they must not be.
+            within = bisect_right(range(limit + 1), limit, key=lambda need: self._with_others(need, used)) - 1
+            near = None if within < 0 else self._automaton.near(own, within)[0]
+            found = None if near is None else tokenset.without(near, refused)
+            if found is not None and found.max():
+                return found
+        judged = self._judge(state, own, text)
+        if judged is None:
+            return self._less_far(state, own, text, tokenset.without(row, refused), limit)
+        return tokenset.without(row, np.concatenate((refused, judged[0][judged[1] > limit])))
 
     def _refused(self, state: int, own: int, text: Text | None) -> NDArray[np.int64]:
         idle = text is None and self._refusals.never_idle
@@ -169,22 +193,42 @@ class Budgets:
             self._begins[id(each)] = each, begins, follows
         return begins, follows
 
-    def apart(self, text: Text | None) -> int:
-        """Tokens beyond the automaton's with which no name repeats another, whichever token comes; `FAR` if not known.
+    def enough(self, need: int, text: Text | None) -> int:
+        """Tokens that are enough whichever comes, where ``need`` are if nothing repeats; `FAR` if that is not known."""
+        if need >= FAR:
+            return FAR
+        used = self._used(text)
+        return FAR if used is None else self._with_others(need, used)
 
-        Where any names may come, a name that is there can be gone on with as `_bytes_to_new` says.
-        """
-        if self._completions.forces or not self._automaton.vocabulary.byte_complete:
-            return FAR
-        if text is None and self._refusals.never_idle:
+    def _used(self, text: Text | None) -> int | None:
+        """At least how many names a next one must not be, 0 for none that could be; None where more is compared."""
+        if self._lengths is None or self._steps.compares or not self._automaton.vocabulary.byte_complete:
+            return None
+        if text is None and self._refusals.never_idle and not self._completions.forces:
             return 0
-        if self._steps.compares or not self._any_names:
-            return FAR
-        most, level = self._spanned, None if text is None else text.level
+        most, level = 0, None if text is None else text.level
         while level is not None:
-            most = max(most, level.used.size + self._spanned)
+            most = max(most, level.used.size)
             level = level.parent
-        return most + 2
+        return most + self._spanned + 1
+
+    def _with_others(self, need: int, used: int) -> int:
+        """As `enough`, with a name that has begun, and all that the grammar asks for, none of those that are there.
+
+        A name that is asked for takes at least `PER_NAME` of the ``need`` tokens, its own quotation marks among them.
+        """
+        if used == 0:
+            return need
+        assert self._lengths is not None
+        found = need + max(used + 1, self._lengths.beyond(used))
+        if self._completions.forces:
+            others = need // PER_NAME
+            found += others * (2 + max(EVASION, self._lengths.beyond(used + others)))
+        return min(found, FAR)
+
+    @cached_property
+    def _lengths(self) -> NameLengths | None:
+        return lengths_of(self._automaton.grammar)
 
     @cached_property
     def _any_names(self) -> bool:

@@ -31,7 +31,7 @@ from guided.constraint.product import ProductMachine
 from guided.errors import UnsupportedError, VocabularyError
 from guided.grammar.ir import Grammar, Mark
 from guided.grammar.rules import every_rule
-from guided.kernels.data.layout import DEAD, FAR
+from guided.kernels.data.layout import DEAD
 from guided.kernels.parsing.marks import BEHIND, INSIDE
 from guided.vocab.vocabulary import Vocabulary
 
@@ -223,7 +223,7 @@ class DistinctMachine(ProductMachine[Text]):
         """As `ConstraintMachine.need`: what the automaton says, and what it takes not to repeat anything."""
         own, text = self.split(state)
         with self.lock:
-            return min(self.inner.need(own) + self._budgets.apart(text), FAR)
+            return self._budgets.enough(self.inner.need(own), text)
 
     def cheapest_text(self, state: int) -> bytes | None:
         """As the automaton's, perhaps behind the way out of what would repeat something."""

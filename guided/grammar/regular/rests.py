@@ -14,7 +14,7 @@ from guided.grammar.regular.expr import Expr, Kind, sequence
 from guided.grammar.regular.json_text import RAW_BYTES
 from guided.kernels.data.layout import FAR
 
-__all__ = ["most_left", "tell_most_left"]
+__all__ = ["between", "most_left", "tell_most_left"]
 
 Lengths: TypeAlias = "tuple[int, int]"
 """Bytes that are enough for a text, and for the rest of any."""
@@ -84,7 +84,7 @@ def _found(expr: Expr, spelled: bool) -> Lengths:
             return min(low * short, FAR), min(rest + max(low - 1, 0) * short, FAR)
         case Kind.SWITCH:
             edges, nullable = cast("tuple[tuple[tuple[int, int, Expr], ...], bool]", expr.parts)
-            steps = [(_between(low, high) if spelled else 1, *_within(to, spelled)) for low, high, to in edges]
+            steps = [(between(low, high) if spelled else 1, *_within(to, spelled)) for low, high, to in edges]
             short = 0 if nullable else min(step + ahead for step, ahead, _ in steps)
             return min(short, FAR), min(max(step + rest for step, _, rest in steps), FAR)
         case Kind.INTERSECTION:
@@ -125,10 +125,10 @@ def _high(expr: Expr) -> int | None:
 
 def _spelled(byte: int) -> int:
     """Bytes in which a JSON string spells a byte of its text."""
-    return _between(byte, byte)
+    return between(byte, byte)
 
 
-def _between(low: int, high: int) -> int:
+def between(low: int, high: int) -> int:
     """The same of the one that takes least of some."""
     if any(max(low, a) <= min(high, b) for a, b in RAW_BYTES):
         return 1

@@ -1,0 +1,80 @@
+"""What ends a name that must be none of some, against all names written out."""
+
+from __future__ import annotations
+
+import pytest
+
+import guided
+from guided.constraint.distinct.name_lengths import _lengths, lengths_of
+from guided.grammar.regular.derivative import edges
+from guided.grammar.regular.expr import Expr, Kind
+from tests.vocabularies import SINGLE_BYTES
+
+PATTERNS = ("^a", "^[ab]+$", "^(a|bb)*c$", "^x_", "^(/[^/]+)+$", "^(a|b+)$", "^(ab|cd)$", "^(ab)+$", "^(a{3}|b)$")
+MOST_WORDS = 6
+
+
+def schema_of(pattern: str, declared: tuple[str, ...] = ()) -> dict[str, object]:
+    known = {name: {"type": "null"} for name in declared}
+    return {
+        "type": "object", "patternProperties": {pattern: {"type": "null"}}, "properties": known,
+        "additionalProperties": False,
+    }  # fmt: skip
+
+
+def words_within(names: Expr, size: int) -> int:
+    """How many words of ASCII a language has up to a size, no further counted than `MOST_WORDS` and one."""
+    at, found = [names], 0
+    for _ in range(size + 1):
+        found += sum(state.nullable for state in at)
+        if found > MOST_WORDS:
+            break
+        following = [to for state in at for low, high, to in edges(state) for _ in range(low, min(high, 0x7F) + 1)]
+        at = following[:400]
+    return found
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_more_names_than_are_taken_end_within_what_is_said(pattern: str) -> None:
+    names = guided.json_schema(schema_of(pattern)).prepared.names[0]
+    found = _lengths(names)
+    if pattern == "^(ab)+$":
+        assert found is None, "no byte leads back to where it was read"
+        return
+    assert found is not None
+    states = [names]
+    for state in states:
+        states.extend(to for _, _, to in edges(state) if to not in states)
+    for state in states:
+        for n in range(MOST_WORDS):
+            all_words = words_within(state, 40)
+            # Where there are so few, those that are left are no longer than the longest.
+            assert words_within(state, found.beyond(n)) > min(n, all_words - 1)
+
+
+def test_declared_names_are_counted_as_taken() -> None:
+    with_words = guided.json_schema(schema_of("^[ab]+$", ("a", "b", "ab")))
+    without = guided.json_schema(schema_of("^[ab]+$"))
+    assert any(part.kind is Kind.COMPLEMENT for part in with_words.prepared.names[0].parts)
+    assert lengths_of(with_words).most == lengths_of(without).most + 3
+    assert lengths_of(guided.json_schema({"type": "object"})) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "minProperties": 2, "additionalProperties": {"type": "null"}},
+        {"type": "object", "patternProperties": {"^[ab]+$": {"type": "null"}}, "additionalProperties": False},
+        {"type": "object", "patternProperties": {"^x": {"type": "null"}, "^[^x]": {"type": "object"}}},
+    ],
+)
+def test_a_far_budget_forbids_nothing(schema: dict[str, object]) -> None:
+    """Where several names are asked for only 24 tokens were allowed, and names of patterns were judged one by one."""
+    vocabulary = guided.Vocabulary.from_tokens([*SINGLE_BYTES, b'": ', b'{"', b'"a', None], eos_ids=[259])
+    constraint = guided.Constraint(guided.json_schema(schema), vocabulary)
+    state = constraint.start
+    value = b"{}" if "^x" in str(schema) else b"null"
+    for byte in b'{"a": %b, "ab":' % value:
+        assert constraint._need(state) < 100
+        state = constraint.advance_bytes(state, bytes((byte,)))
+        assert state
