@@ -26,6 +26,7 @@ class Format(str, Enum):
     XGRAMMAR_LARK = "xgrammar-lark"
     ISO_EBNF = "iso-ebnf"
     W3C_EBNF = "w3c-ebnf"
+    ANTLR = "antlr"
     REGEX = "regex"
 
 
@@ -47,6 +48,7 @@ _SUFFIXES = {
     ".lark": Format.LARK,
     ".gbnf": Format.GBNF,
     ".ebnf": Format.EBNF,
+    ".g4": Format.ANTLR,
     ".regex": Format.REGEX,
     ".re": Format.REGEX,
 }

@@ -13,6 +13,18 @@ from dataclasses import dataclass
 from typing import Any
 
 
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What a terminal is among all: one of ``rule``, and of a rule's terminals the first is preferred.
+
+    ``gives_up``: once a preferred way of the rule has matched, this terminal's other ways are given up (behind what is
+    not greedy).
+    """
+
+    rule: int
+    gives_up: bool = False
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class LexerTerminal:
     """One terminal of a lexer.
@@ -22,12 +34,17 @@ class LexerTerminal:
     string terminal inside a regex terminal; case-insensitive strings are why they are patterns), as
     ``(pattern, terminal index)``.  Only keywords that are candidates at that position count.  ``absorbs``: terminals
     that are not tried on their own where this one is a candidate.
+
+    ``beside``: the terminal is matched with all others of the grammar at once, of which the longest match is taken, of
+    equally long ones the first terminal's (ANTLR); None: by itself, or with those that a parser may read, as Lark does.
+    All terminals of a grammar have it, or none.
     """
 
     name: str
     pattern: Any
     keywords: tuple[tuple[Any, int], ...] = ()
     absorbs: frozenset[int] = frozenset()
+    beside: Beside | None = None
 
 
 NEWLINE, INSIDE, INDENT, DEDENT, OPEN, CLOSE = map(chr, range(1, 7))

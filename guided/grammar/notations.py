@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from enum import Enum
 
 from guided.errors import GrammarError, GuidedError
+from guided.grammar.antlr import antlr
 from guided.grammar.ebnf import ebnf
 from guided.grammar.gbnf import gbnf
 from guided.grammar.ir import Grammar
@@ -33,6 +34,8 @@ class Notation(Enum):
     """EBNF of ISO/IEC 14977."""
     W3C_EBNF = "w3c-ebnf"
     """The W3C's EBNF, the notation of XML 1.0."""
+    ANTLR = "antlr"
+    """ANTLR 4's."""
 
 
 def read_as(text: str, notation: Notation | str, special_tokens: Mapping[str, int] | None = None) -> Grammar:
@@ -53,6 +56,8 @@ def read_as(text: str, notation: Notation | str, special_tokens: Mapping[str, in
             return ebnf(text, special_tokens=special_tokens)
         case Notation.ISO_EBNF | Notation.W3C_EBNF:
             return ebnf(text, dialect=notation.value.removesuffix("-ebnf"))
+        case Notation.ANTLR:
+            return antlr(text)
         case Notation.LARK:
             return lark(text, dialect="lark", special_tokens=True if special_tokens is None else special_tokens)
         case Notation.LLGUIDANCE | Notation.XGRAMMAR_LARK:

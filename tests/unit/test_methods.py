@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SECTIONS = [
     "Samplers that correct the distribution", "Cuts of the distribution", "Evidence", "Steering", "Search", "Drafts",
-    "Diffusion", "Texts of a schema",
+    "Diffusion", "Front ends",
 ]  # fmt: skip
 ARXIV = re.compile(r"\b\d{4}\.\d{5}\b")
 ROW = re.compile(

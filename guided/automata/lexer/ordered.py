@@ -44,6 +44,7 @@ from guided.automata.lexer.backtracking import (
     opposite,
     step,
 )
+from guided.automata.lexer.longest import Longest, longest
 from guided.errors import GrammarError, LimitError, UnsupportedError
 from guided.grammar.lexing import LexerTerminal
 from guided.grammar.regex.plain import widths
@@ -109,8 +110,8 @@ class OrderedState:
     """
 
     __slots__ = (
-        "__weakref__", "_edges", "_exits", "_items", "_live", "_raw", "_terminals", "_width", "forbids", "memory",
-        "violated", "violated_at_end",
+        "__weakref__", "_edges", "_exits", "_items", "_live", "_longest", "_raw", "_terminals", "_width", "forbids",
+        "memory", "violated", "violated_at_end",
     )  # fmt: skip
 
     forbids: bool
@@ -118,8 +119,9 @@ class OrderedState:
     violated: bool
     violated_at_end: bool
 
-    def __init__(self, items: tuple[_Item, ...], memory: Memory, forbids: bool) -> None:
+    def __init__(self, items: tuple[_Item, ...], memory: Memory, forbids: bool, longest: Longest | None) -> None:
         self._items = items
+        self._longest = longest
         self.memory = memory
         self.forbids = forbids
         self._edges: tuple[OrderedEdge, ...] | None = None
@@ -129,7 +131,7 @@ class OrderedState:
         """How much work its edges were: ranges of bytes, each as often as there are ways to go on with it."""
         self._terminals: frozenset[int] | None = None
         plain = all(item.condition is None and (item.chain is None or not item.chain.asserts) for item in items)
-        self._live: bool | None = True if items and plain else None
+        self._live: bool | None = True if items and plain and longest is None else None
         self.violated = forbids and any(item.expr is not None and item.expr is EPSILON for item in items)
         self.violated_at_end = self.violated or (
             forbids and any(item.expr is None and item.condition is not None and item.condition[0].nullable
@@ -149,7 +151,7 @@ class OrderedState:
         More than one only where terminals end in look-aheads that are still to be decided.
         """
         if self._exits is None:
-            self._exits = () if self.forbids else tuple(_exits(self._items))
+            self._exits = () if self.forbids else tuple(_exits(self._items, self._longest))
         return self._exits
 
     @property
@@ -211,12 +213,12 @@ _interned: weakref.WeakValueDictionary[tuple[object, ...], OrderedState] = weakr
 _lock = threading.Lock()
 
 
-def _state(items: tuple[_Item, ...], memory: Memory, forbids: bool) -> OrderedState:
-    key = (items, memory, forbids)
+def _state(items: tuple[_Item, ...], memory: Memory, forbids: bool, longest: Longest | None) -> OrderedState:
+    key = (items, memory, forbids, longest)
     with _lock:
         found = _interned.get(key)
         if found is None:
-            found = _interned[key] = OrderedState(items, memory, forbids)
+            found = _interned[key] = OrderedState(items, memory, forbids, longest)
         return found
 
 
@@ -226,18 +228,21 @@ _VIOLATION = _Item(0, EPSILON, None, None, (), ())
 class _Ways:
     """Collects ways to go on in order, leaving out those that a more preferred one hides."""
 
-    def __init__(self, forbids: bool) -> None:
+    def __init__(self, forbids: bool, longest: Longest | None = None) -> None:
         self.forbids = forbids
+        self.longest = longest
+        self.matched: set[int] = set()
+        """Of the longest match: the rules that have matched here."""
         self.items: list[_Item] = []
         self.seen: set[tuple[object, ...]] = set()
         self.closed = False
         """An unconditional match has ended: nothing after it counts."""
 
     def add(self, item: _Item) -> None:
-        if self.closed:
+        if self.closed or (self.longest is not None and self.longest.gives_up(item.terminal, self.matched)):
             return
         # Which terminal it is does not matter: with an equal rest, the earlier one matches whenever this one does.
-        key = (item.expr, item.chain, item.memory)
+        key = (item.expr, item.chain, item.memory, self.longest and item.terminal)
         if (key, None) in self.seen or (key, item.condition) in self.seen:
             return
         self.seen.add((key, item.condition))
@@ -245,6 +250,11 @@ class _Ways:
             self.items.append(item)
         elif item.condition is not None:
             self.items.append(item._replace(expr=None, terminal=0, words=()) if self.forbids else item)
+        elif self.longest is not None:
+            # Others may still match more.
+            if not self.matched:
+                self.items.append(item)
+            self.matched.add(self.longest.beside[item.terminal].rule)
         else:
             self.closed = True
             if self.forbids:
@@ -270,7 +280,7 @@ class _Ways:
         else:
             while items and items[-1].expr is None:
                 items.pop()
-        return _state(tuple(items), memory, self.forbids)
+        return _state(tuple(items), memory, self.forbids, self.longest)
 
 
 def _order(item: _Item) -> tuple[int, ...]:
@@ -284,7 +294,11 @@ def _order(item: _Item) -> tuple[int, ...]:
     )
 
 
-def _exits(items: Sequence[_Item]) -> Iterable[Exit]:
+def _exits(items: Sequence[_Item], longest: Longest | None) -> Iterable[Exit]:
+    if longest is not None:
+        if any(item.expr is EPSILON and item.terminal == longest.wanted for item in items):
+            yield Exit(longest.wanted, _obligation(item for item in items if item.expr is not EPSILON))
+        return
     higher: list[_Item] = []
     for item in items:
         if item.expr is not EPSILON:
@@ -404,7 +418,7 @@ def _parts(item: _Item) -> Iterable[Expr]:
 
 def _successor(state: OrderedState, going: Sequence[tuple[_Item, Expr | None]], byte: int) -> OrderedState | None:
     """The state after a byte, by the items that go on with it, each with the rest of what it reads."""
-    ways = _Ways(state.forbids)
+    ways = _Ways(state.forbids, state._longest)
     for item, rest in going:
         condition = item.condition
         if condition is not None:
@@ -546,9 +560,12 @@ class OrderedLexer:
 
     def _start(self, order: tuple[int, ...], memory: Memory) -> OrderedState:
         known = dict(memory)
+        one = longest(self.terminals, order[0]) if order else None
+        if one is not None:
+            order = tuple(range(len(self.terminals)))
         candidates = set(order)
         absorbed = {other for index in order for other in self.terminals[index].absorbs}
-        ways = _Ways(forbids=False)
+        ways = _Ways(forbids=False, longest=one)
         for index in order:
             if index in absorbed:
                 continue

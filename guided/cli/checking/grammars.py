@@ -89,5 +89,9 @@ def _parse(text: str, path: str, kind: Format, start: str | None, options: dict[
         dialect = kind.value.removesuffix("-ebnf")
         label = "EBNF of ISO 14977" if dialect == "iso" else "W3C's EBNF"
         return ReadGrammar(name, label, guided.ebnf(text, dialect=dialect, start=start))
+    if kind is Format.ANTLR:
+        from guided.grammar.antlr import antlr
+
+        return ReadGrammar(name, "ANTLR 4", antlr(text, start=start))
     # A file ends with a newline that nobody means as part of the pattern.
     return ReadGrammar(name, "regular expression", guided.regex(text.removesuffix("\n").removesuffix("\r")))

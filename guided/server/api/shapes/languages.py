@@ -14,7 +14,7 @@ __all__ = ["Choices", "GrammarText", "Language", "Schema", "Statement", "Structu
 class GrammarText(Asked):
     """A grammar or a pattern in one of the notations."""
 
-    type: Literal["lark", "gbnf", "ebnf", "llguidance", "xgrammar-lark", "iso-ebnf", "w3c-ebnf", "regex"]
+    type: Literal["lark", "gbnf", "ebnf", "llguidance", "xgrammar-lark", "iso-ebnf", "w3c-ebnf", "antlr", "regex"]
     text: str
 
 

@@ -74,7 +74,7 @@ def test_standard_input_needs_a_format(guided_cli):
     result = guided_cli("check", "-", stdin="a+b\n")
     assert result.exit_code == 2
     assert (
-        "--format json-schema|proto|openapi|typescript|lark|gbnf|ebnf|llguidance|xgrammar-lark|iso-ebnf|w3c-ebnf|regex"
+        "--format json-schema|proto|openapi|typescript|lark|gbnf|ebnf|llguidance|xgrammar-lark|iso-ebnf|w3c-ebnf|antlr|regex"
         in result.stderr
     )
 

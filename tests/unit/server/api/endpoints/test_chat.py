@@ -167,6 +167,7 @@ GRAMMARS: list[tuple[dict[str, Any], str]] = [
     ({"type": "gbnf", "text": 'root ::= "x" [0-9]'}, "x[0-9]"),
     ({"type": "iso-ebnf", "text": "a = 'x', ? U+0030 .. U+0039 ?;"}, "x[0-9]"),
     ({"type": "w3c-ebnf", "text": "a ::= 'x' [0-9]"}, "x[0-9]"),
+    ({"type": "antlr", "text": "grammar G; a: X; X: 'x' [0-9];"}, "x[0-9]"),
     ({"type": "choice", "choices": ["yes", "no"]}, "yes|no"),
     ({"type": "sql", "database": "shop"}, "(?s)SELECT .*"),
     ({"type": "tags", "free_text": False, "at_least_one": True, "stop_after_first": True, "tags": [

@@ -1,0 +1,11 @@
+grammar Longest;
+s: (A | AB | item | shift)*;
+item: '<' ID '>' | ID '..' ID | NUM '.' NUM?;
+shift: ID '<<' ID | ID '<' '<' ID;
+A: 'a';
+AB: 'ab' | 'aab';
+KEY: ('key' | 'end') -> type(A);
+ID: [a-z]+;
+NUM: [0-9]+ ('.' [0-9]+)?;
+GAP: ' ' | '#' .*? '#' ;
+HIDE: '\t' -> skip;
