@@ -25,6 +25,7 @@ from guided.draft.guessers.ngram_counts import NGrams
 from guided.draft.guessers.recycling import Recycling
 from guided.draft.guessers.suffixes import Suffixes
 from guided.draft.guessers.trigrams import TriGrams
+from guided.draft.heads.chimera import ChimeraHeads
 from guided.draft.heads.clover import CloverHeads
 from guided.draft.heads.decoder_block import BlockSizes
 from guided.draft.heads.draft_heads import Base, DraftHeads, HeadSettings
@@ -79,6 +80,7 @@ __all__ = [
     "BlockSizes",
     "Branching",
     "Chain",
+    "ChimeraHeads",
     "Chosen",
     "CloverHeads",
     "Confidence",

@@ -83,6 +83,7 @@ BASE = Base(*(torch.from_numpy(np.random.default_rng(3).standard_normal((2, WIDT
 MEDUSA = random_module(new_heads("medusa", 3, BASE))
 HYDRA = random_module(new_heads("hydra", 2, BASE))
 CLOVER = random_module(new_heads("clover", 2, BASE))
+CHIMERA = random_module(new_heads("chimera", 2, BASE))
 BLOCK = BlockSizes(HIDDEN, 5, 1, 1, 2)
 PREFIXED = random_module(PrefixedHeads(new_heads("hydra", 2, BASE), BLOCK), 4)
 EAGLE = random_module(EagleHead(BLOCK, BASE, n_blocks=2))
@@ -99,6 +100,7 @@ def drafts(target, small):
         "medusa": lambda: Heads(MEDUSA),
         "hydra": lambda: Heads(HYDRA),
         "clover": lambda: Heads(CLOVER),
+        "chimera": lambda: Heads(CHIMERA),
         "prefixed": lambda: Prefixed(PREFIXED),
         "eagle": lambda: Eagle(EAGLE, depth=3, top=2),
         "eagle 3, of some ids": lambda: Eagle(EAGLE3, depth=2, top=3),

@@ -1,9 +1,10 @@
-"""`load_heads`: Medusa, Hydra or Clover heads from a file, by what the file says they are."""
+"""`load_heads`: Medusa, Hydra, Clover or Chimera heads from a file, by what the file says they are."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from guided.draft.heads.chimera import ChimeraHeads
 from guided.draft.heads.clover import CloverHeads
 from guided.draft.heads.draft_heads import Base, DraftHeads, HeadSettings, stored_settings
 from guided.draft.heads.hydra import HydraHeads
@@ -12,15 +13,16 @@ from guided.errors import GuidedError
 
 __all__ = ["load_heads", "new_heads"]
 
-KINDS: dict[str, type[MedusaHeads] | type[HydraHeads] | type[CloverHeads]] = {
+KINDS: dict[str, type[MedusaHeads] | type[HydraHeads] | type[CloverHeads] | type[ChimeraHeads]] = {
     "medusa": MedusaHeads,
     "hydra": HydraHeads,
     "clover": CloverHeads,
+    "chimera": ChimeraHeads,
 }
 
 
 def new_heads(kind: str, heads: int, base: Base, *, blocks: int = 1) -> DraftHeads:
-    """Untrained heads of a kind: ``"medusa"``, ``"hydra"`` or ``"clover"``; raises `GuidedError` for others."""
+    """Untrained heads: ``"medusa"``, ``"hydra"``, ``"clover"`` or ``"chimera"``; raises `GuidedError` for others."""
     if kind not in KINDS:
         raise GuidedError(f"there are no heads of the kind {kind!r}", remedy=f"Take one of {', '.join(KINDS)}.")
     width, hidden = base.unembeddings.shape

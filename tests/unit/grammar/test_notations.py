@@ -42,7 +42,9 @@ def test_the_error_is_that_of_the_first_notation() -> None:
 
 @pytest.mark.parametrize("notation", Notation)
 def test_notations_by_name(notation: Notation) -> None:
-    looks = {"iso-ebnf": 'root = "a";', "antlr": "grammar G; s: 'a';"} | dict.fromkeys(("gbnf", "ebnf", "w3c-ebnf"), 'root ::= "a"')
+    looks = {"iso-ebnf": 'root = "a";', "antlr": "grammar G; s: 'a';"} | dict.fromkeys(
+        ("gbnf", "ebnf", "w3c-ebnf"), 'root ::= "a"'
+    )
     text = looks.get(notation.value, 'start: "a"')
     constraint = guided.compile(read_as(text, notation.value), of_bytes())
     assert constraint.is_accepting(constraint.advance_bytes(constraint.start, b"a"))

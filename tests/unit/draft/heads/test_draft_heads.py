@@ -10,6 +10,7 @@ import guided
 from guided.draft import (
     Base,
     BestFirst,
+    ChimeraHeads,
     CloverHeads,
     Context,
     DraftLoss,
@@ -60,7 +61,7 @@ def examples():
     return head_examples(MODEL, [[1 + i % (WIDTH - 2)] for i in range(40)], written, 3)
 
 
-@pytest.fixture(scope="module", params=["medusa", "hydra", "clover"])
+@pytest.fixture(scope="module", params=["medusa", "hydra", "clover", "chimera"])
 def heads(request, examples):
     made = new_heads(request.param, 3, BASE)
     first = fit_heads(made, examples, epochs=0.1, batch=32)
@@ -86,7 +87,7 @@ def test_heads_learn_what_follows(heads):
         assert row[0] > 0.75 and sum(row) == pytest.approx(1, abs=0.05)
 
 
-@pytest.mark.parametrize("kind", ["medusa", "hydra", "clover"])
+@pytest.mark.parametrize("kind", ["medusa", "hydra", "clover", "chimera"])
 def test_heads_learn_from_the_law_of_the_base(kind):
     """By divergences too, of which the law at the right place is the least: a table's, by states that give it."""
     inverse = np.linalg.pinv(EMBEDDINGS.double().numpy())
@@ -153,7 +154,7 @@ def test_sizes_and_kinds_are_checked():
 
 def test_hydra_reads_what_medusa_does_not():
     hidden = EMBEDDINGS[:1]
-    for kind, differs in (("medusa", False), ("hydra", True), ("clover", True)):
+    for kind, differs in (("medusa", False), ("hydra", True), ("clover", True), ("chimera", True)):
         made = new_heads(kind, 2, BASE)
         for parameter in made.parameters():
             torch.nn.init.normal_(parameter)
@@ -257,3 +258,46 @@ def test_rows_of_different_places_are_drafted_together(heads):
     ]
     together = [one.tree for one in drafter.draft(None, contexts)]
     assert together == [Heads(heads).draft(None, [context])[0].tree for context in contexts]
+
+
+@pytest.mark.parametrize("hidden_size", [16, 64])
+def test_chimera_is_its_equations(hidden_size):
+    """Trigram by trigram and attention head by attention head, in float64; 64 numbers are two attention heads."""
+    rng = np.random.default_rng(6)
+    base = Base(*(torch.from_numpy(rng.standard_normal((2, WIDTH, hidden_size))).float()))
+    made = new_heads("chimera", 4, base, blocks=2)
+    for parameter in made.parameters():
+        torch.nn.init.normal_(parameter, std=0.2)
+    w = {name: value.detach().double().numpy() for name, value in made.state_dict().items()}
+    read = base.embeddings.double().numpy() / float(base.embeddings.std())
+    table = base.unembeddings.double().numpy()
+    silu = lambda x: x / (1 + np.exp(-x))  # noqa: E731
+    start, tokens = rng.standard_normal((2, hidden_size)), [[1, 4, 7, 2], [0, 4, 2, 9]]
+    size = 32 if hidden_size == 64 else 16
+    for count in (1, 2, 4):
+        got = made(torch.from_numpy(start).float(), torch.tensor([row[:count] for row in tokens])).detach().numpy()
+        for row in range(2):
+            line = [w["before"], w["before"], *(read[token] for token in tokens[row][:count])]
+            grams = [
+                silu(w["trigrams.weight"] @ np.concatenate(line[at : at + 3]) + w["trigrams.bias"])
+                for at in range(count)
+            ]
+            h = start[row] + grams[-1]
+            found = []
+            for at in range(0, hidden_size, size):
+                q = (w["queries.weight"] @ h)[at : at + size]
+                keys, values = (
+                    [(w[f"{name}.weight"] @ x)[at : at + size] for x in (start[row], *grams)]
+                    for name in ("keys", "values")
+                )
+                shares = np.exp([q @ key / np.sqrt(size) for key in keys])
+                found.append(sum(share * value for share, value in zip(shares, values, strict=True)) / shares.sum())
+            h = h + w["out.weight"] @ np.concatenate(found)
+            h = h + w["outer.weight"] @ silu(w["inner.weight"] @ h + w["inner.bias"]) + w["outer.bias"]
+            for block in range(2):
+                name = f"heads.{count - 1}.{block}"
+                h = h + silu(w[f"{name}.weight"] @ h + w[f"{name}.bias"])
+            # float32 sums of 64 products of numbers up to 20.
+            np.testing.assert_allclose(got[row], table @ h, atol=1e-3, rtol=1e-5)
+    with pytest.raises(GuidedError):
+        ChimeraHeads(new_heads("hydra", 2, BASE).settings, BASE)
