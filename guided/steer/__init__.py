@@ -33,6 +33,7 @@ from guided.steer.knowledge import KnowledgeInfused, KnowledgeTrie
 from guided.steer.lookahead import Hypothesis, deal
 from guided.steer.masking import Masked
 from guided.steer.pair import ModelPair
+from guided.steer.rewards.autoregressive import Preference, fit_preferences
 from guided.steer.rewards.model_reward import ModelReward
 from guided.steer.rewards.rewarded import ARGS, FUDGE, RAD, ControlledDecoding
 from guided.steer.rewards.scorer import PrefixScorer, train_scorer
@@ -88,6 +89,7 @@ __all__ = [
     "Momentum",
     "Nudging",
     "OnFailure",
+    "Preference",
     "PrefixAdaptive",
     "PrefixScorer",
     "Prefixed",
@@ -110,6 +112,7 @@ __all__ = [
     "best_of_blocks",
     "contrastive_vector",
     "deal",
+    "fit_preferences",
     "prompt_vectors",
     "train_deferral",
     "train_scorer",

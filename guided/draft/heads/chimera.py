@@ -41,10 +41,11 @@ class ChimeraHeads(DraftHeads):
         self.trigrams = nn.Linear(GRAM * d, d)
         self.queries, self.keys, self.values, self.out = (nn.Linear(d, d, bias=False) for _ in range(4))
         self.inner, self.outer = nn.Linear(d, 2 * d), nn.Linear(2 * d, d)
-        for layer in (self.out, self.outer):
-            # Untrained, the last trigram is added to the base's state and nothing else.
+        for layer in (self.trigrams, self.out, self.outer):
+            # Untrained they say what the base says.
             nn.init.zeros_(layer.weight)
-        nn.init.zeros_(self.outer.bias)
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
         self.heads = nn.ModuleList(residual_blocks(d, settings.blocks) for _ in range(settings.heads))
         # Embeddings are small numbers in most models: bring them to the scale of hidden states after normalisation.
         self._scale = 1.0 / max(float(self.embeddings.float().std()), 1e-6)

@@ -16,9 +16,9 @@ import torch
 from guided.draft.heads.decoder_block import Attention, DecoderBlock
 from guided.draft.heads.feature_heads import FeatureHead
 from guided.draft.heads.losses import DraftLoss, draft_losses
-from guided.draft.training import descend
 from guided.errors import GuidedError
 from guided.lm.model import LanguageModel, Needs
+from guided.lm.training import descend
 
 __all__ = ["FeatureExamples", "feature_examples", "fit_features"]
 

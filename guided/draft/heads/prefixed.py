@@ -24,10 +24,10 @@ from guided.draft.heads.from_heads import Heads
 from guided.draft.heads.load_heads import KINDS
 from guided.draft.heads.row_features import Kept, RowFeatures
 from guided.draft.proposal import Proposal
-from guided.draft.training import descend
 from guided.errors import GuidedError
 from guided.infer.chance import Chance
 from guided.lm.model import Needs
+from guided.lm.training import descend
 
 __all__ = ["Prefixed", "PrefixedHeads", "fit_prefixed", "load_prefixed", "prefixed_examples"]
 

@@ -16,10 +16,10 @@ from torch import nn
 from guided.draft.drafter import Context, Drafter, Observed, needs_of, reads_prompts
 from guided.draft.heads.losses import DraftLoss, draft_losses
 from guided.draft.proposal import Proposal
-from guided.draft.training import descend
 from guided.errors import GuidedError
 from guided.infer.chance import Chance
 from guided.lm.model import LanguageModel, Needs
+from guided.lm.training import descend
 
 __all__ = ["Online", "Scoring", "distil"]
 

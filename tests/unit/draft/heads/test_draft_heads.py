@@ -198,9 +198,10 @@ def test_clover_is_its_equations(hidden_size):
             np.testing.assert_allclose(got[row], table @ h, atol=1e-3, rtol=1e-5)
 
 
-def test_untrained_clover_says_what_the_base_says():
-    """Its values begin at 0, as the paper has it, and so do its blocks."""
-    made = new_heads("clover", 2, BASE)
+@pytest.mark.parametrize("kind", ["clover", "chimera"])
+def test_untrained_heads_say_what_the_base_says(kind):
+    """Clover's values begin at 0, as the paper has it, and so do its blocks; Chimera's trigrams and what follows them."""
+    made = new_heads(kind, 2, BASE)
     hidden = EMBEDDINGS[:3]
     assert torch.equal(made(hidden, torch.tensor([[1, 2], [3, 4], [5, 6]])), hidden @ EMBEDDINGS.T)
 
