@@ -18,12 +18,13 @@ from guided import tokenset
 from guided.constraint.distinct.completion import DistinctCompletions
 from guided.constraint.distinct.json_text import Mode, Text
 from guided.constraint.distinct.liveness import Liveness
-from guided.constraint.distinct.name_lengths import NameLengths, lengths_of
+from guided.constraint.distinct.marked_rules import lengths_of_names
 from guided.constraint.distinct.refusals import Refusals
 from guided.constraint.distinct.steps import Steps
 from guided.constraint.distinct.token_texts import NO_TOKENS
 from guided.constraint.distinct.used_keys import Link
 from guided.constraint.product import ProductMachine
+from guided.grammar.regular.lengthening import Lengthening
 from guided.kernels.data.layout import DEAD, FAR
 from guided.kernels.masking.walks import EVASION
 
@@ -69,7 +70,7 @@ class Budgets:
         own, text = self._machine.split(state)
         known = self._near.get(state)
         if known is None:
-            known = self._near[state] = self._refused(state, own, text), self._used(text)
+            known = self._near[state] = self._refused(state, own, text), self._used(own, text)
         refused, used = known
         row, need = self._automaton.near(own, limit)
         enough = FAR if used is None or need >= FAR else self._with_others(need, used)
@@ -193,17 +194,21 @@ class Budgets:
             self._begins[id(each)] = each, begins, follows
         return begins, follows
 
-    def enough(self, need: int, text: Text | None) -> int:
+    def enough(self, need: int, own: int, text: Text | None) -> int:
         """Tokens that are enough whichever comes, where ``need`` are if nothing repeats; `FAR` if that is not known."""
         if need >= FAR:
             return FAR
-        used = self._used(text)
+        used = self._used(own, text)
         return FAR if used is None else self._with_others(need, used)
 
-    def _used(self, text: Text | None) -> int | None:
-        """At least how many names a next one must not be, 0 for none that could be; None where more is compared."""
-        if self._lengths is None or self._steps.compares or not self._automaton.vocabulary.byte_complete:
+    def _used(self, own: int, text: Text | None) -> int | None:
+        """At least how many names a next one must not be, 0 for none that could be; None where items are compared."""
+        if self._lengths is None or not self._automaton.vocabulary.byte_complete:
             return None
+        if self._steps.compares:
+            gathers = text is not None and text.level is not None and text.level.gathers
+            if gathers or self._completions.forces or self._refusals.holds_two_items(own, text):
+                return None
         if text is None and self._refusals.never_idle and not self._completions.forces:
             return 0
         most, level = 0, None if text is None else text.level
@@ -227,8 +232,8 @@ class Budgets:
         return min(found, FAR)
 
     @cached_property
-    def _lengths(self) -> NameLengths | None:
-        return lengths_of(self._automaton.grammar)
+    def _lengths(self) -> Lengthening | None:
+        return lengths_of_names(self._automaton.grammar)
 
     @cached_property
     def _any_names(self) -> bool:
@@ -262,7 +267,10 @@ class Budgets:
         for token in tried:
             after = machine.advance_token(state, token)
             if after != DEAD and not forces:
-                enough = self._bytes_to_new(*machine.split(after))
+                then, held = machine.split(after)
+                if not self._steps.collisions.may_collide(held):
+                    continue
+                enough = self._bytes_to_new(then, held)
                 if enough is not None and enough <= limit:
                     continue
             if after == DEAD or not self._completions.is_near(after, limit):

@@ -223,7 +223,7 @@ class DistinctMachine(ProductMachine[Text]):
         """As `ConstraintMachine.need`: what the automaton says, and what it takes not to repeat anything."""
         own, text = self.split(state)
         with self.lock:
-            return self._budgets.enough(self.inner.need(own), text)
+            return self._budgets.enough(self.inner.need(own), own, text)
 
     def cheapest_text(self, state: int) -> bytes | None:
         """As the automaton's, perhaps behind the way out of what would repeat something."""

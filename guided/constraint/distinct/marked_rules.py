@@ -23,6 +23,7 @@ from guided.grammar.ir import (
 )
 from guided.grammar.regular.derivative import edges
 from guided.grammar.regular.expr import EPSILON, Expr, Kind, concat, intersection
+from guided.grammar.regular.lengthening import Lengthening, lengthening
 from guided.grammar.rules import every_rule
 
 EXPLORED = 200
@@ -92,6 +93,17 @@ def has_open_names(grammar: Grammar) -> bool:
             ):
                 return False
     return True
+
+
+def lengths_of_names(grammar: Grammar) -> Lengthening | None:
+    """What ends undeclared names as none of some, but those that may be any text but some; None where not known."""
+    if grammar.prepared is None:
+        return None
+    found = [lengthening(names) for names in grammar.prepared.names]
+    known = [each for each in found if each is not None]
+    if len(known) < len(found):
+        return None
+    return Lengthening(max((most for most, _ in known), default=0), max((step for _, step in known), default=0))
 
 
 def _bodies(rules: tuple[Rule, ...]) -> Iterator[Body]:

@@ -214,6 +214,10 @@ class Refusals:
             return self._allowed(own, place, _ENDED_OR_ARRAY if self._steps.compares else _ENDED)
         return found
 
+    def holds_two_items(self, own: int, text: Text | None) -> bool:
+        """Does the automaton allow a token that may open an array and hold two items of it?"""
+        return bool(self._allowed(own, _place(text), _ARRAYS))
+
     def in_row(self, own: int, tokens: Sequence[int]) -> list[int]:
         """Those of some tokens that the automaton allows."""
         row = self.row(own)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,8 @@ from guided.automata.lexer.states import MOST_STATES, StateTable
 from guided.automata.rules.costs import RuleCosts
 from guided.automata.rules.graph import RuleGraph
 from guided.grammar.ir import Common
-from guided.grammar.regular.expr import Expr
+from guided.grammar.regular.expr import Expr, Kind, literal
+from guided.grammar.regular.lengthening import lengthening
 from guided.grammar.regular.rests import most_left
 from guided.kernels.data.layout import FAR, N_SETS, Machine
 from guided.kernels.parsing.costs import LONG_ESCAPE_LEFT, price
@@ -22,6 +23,8 @@ from guided.kernels.tokens.tokenize import fewest_tokens
 from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["BytePrices", "CommonPrices", "TerminalPrices", "TerminalTokens", "spell"]
+
+_QUOTE = literal(b'"')
 
 OTHERS_LEFT = 12
 """Bytes that end a string that may be any text but some, beyond the shortest: an escape of any character (8), and four
@@ -111,11 +114,23 @@ class TerminalTokens:
         if texts:
             return tokens, max(map(len, texts)) + (OTHERS_LEFT if is_excluding(states, state) else LONG_ESCAPE_LEFT)
         key = states.key(state)
-        farthest = most_left(key) if isinstance(key, Expr) else FAR
+        farthest = _most_left(key) if isinstance(key, Expr) else FAR
         if farthest >= FAR:
             measure(states, state)
             farthest = int(states.arrays.widest[state])
         return tokens, max(farthest, 1)
+
+
+def _most_left(expr: Expr) -> int:
+    """Bytes that are enough to end a terminal that has begun, by its structure or what its text may come to."""
+    found = most_left(expr)
+    if found < FAR or expr.kind is not Kind.CONCAT:
+        return found
+    quote, string = cast("tuple[Expr, Expr]", expr.parts)
+    if quote is not _QUOTE or string.kind is not Kind.JSON_STRING:
+        return FAR
+    known = lengthening(cast(Expr, string.parts[0]))
+    return FAR if known is None else known.most + 1 + LONG_ESCAPE_LEFT
 
 
 def _by_length(text: bytes) -> tuple[int, bytes]:

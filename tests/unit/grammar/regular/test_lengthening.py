@@ -1,14 +1,14 @@
-"""What ends a name that must be none of some, against all names written out."""
+"""What ends a text that must be none of some, of names by their patterns, against all texts written out."""
 
 from __future__ import annotations
 
 import pytest
 
 import guided
-from guided.constraint.distinct.name_lengths import _lengths, lengths_of
+from guided.constraint.distinct.marked_rules import lengths_of_names
 from guided.grammar.regular.derivative import edges
 from guided.grammar.regular.expr import Expr, Kind
-from tests.vocabularies import SINGLE_BYTES
+from guided.grammar.regular.lengthening import lengthening
 
 PATTERNS = ("^a", "^[ab]+$", "^(a|bb)*c$", "^x_", "^(/[^/]+)+$", "^(a|b+)$", "^(ab|cd)$", "^(ab)+$", "^(a{3}|b)$")
 MOST_WORDS = 6
@@ -37,7 +37,7 @@ def words_within(names: Expr, size: int) -> int:
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_more_names_than_are_taken_end_within_what_is_said(pattern: str) -> None:
     names = guided.json_schema(schema_of(pattern)).prepared.names[0]
-    found = _lengths(names)
+    found = lengthening(names)
     if pattern == "^(ab)+$":
         assert found is None, "no byte leads back to where it was read"
         return
@@ -56,25 +56,5 @@ def test_declared_names_are_counted_as_taken() -> None:
     with_words = guided.json_schema(schema_of("^[ab]+$", ("a", "b", "ab")))
     without = guided.json_schema(schema_of("^[ab]+$"))
     assert any(part.kind is Kind.COMPLEMENT for part in with_words.prepared.names[0].parts)
-    assert lengths_of(with_words).most == lengths_of(without).most + 3
-    assert lengths_of(guided.json_schema({"type": "object"})) == (0, 0)
-
-
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {"type": "object", "minProperties": 2, "additionalProperties": {"type": "null"}},
-        {"type": "object", "patternProperties": {"^[ab]+$": {"type": "null"}}, "additionalProperties": False},
-        {"type": "object", "patternProperties": {"^x": {"type": "null"}, "^[^x]": {"type": "object"}}},
-    ],
-)
-def test_a_far_budget_forbids_nothing(schema: dict[str, object]) -> None:
-    """Where several names are asked for only 24 tokens were allowed, and names of patterns were judged one by one."""
-    vocabulary = guided.Vocabulary.from_tokens([*SINGLE_BYTES, b'": ', b'{"', b'"a', None], eos_ids=[259])
-    constraint = guided.Constraint(guided.json_schema(schema), vocabulary)
-    state = constraint.start
-    value = b"{}" if "^x" in str(schema) else b"null"
-    for byte in b'{"a": %b, "ab":' % value:
-        assert constraint._need(state) < 100
-        state = constraint.advance_bytes(state, bytes((byte,)))
-        assert state
+    assert lengths_of_names(with_words).most == lengths_of_names(without).most + 3
+    assert lengths_of_names(guided.json_schema({"type": "object"})) == (0, 0)

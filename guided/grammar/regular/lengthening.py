@@ -1,9 +1,9 @@
-"""How many bytes more end a name that must be none of some: read off the languages of undeclared names.
+"""How many bytes more end a text of a language as none of some: read off what may be left of its texts.
 
-A state of a name's language from which a byte leads back to it can read that byte as often as one likes, and each time
-it is another name.  So of a beginning behind which such a state comes, more than ``n`` names end within the way there,
-``n`` times that byte, and the way from there to an end.  Where no such state comes there must be finitely many names:
-where the text is no dead end one of them is not taken, and it is at most as long as the longest.
+A state from which a byte leads back to it can read that byte as often as one likes, and each time it is another text.
+So of a beginning behind which such a state comes, more than ``n`` texts end within the way there, ``n`` times that
+byte, and the way from there to an end.  Where no such state comes there must be finitely many texts: where one is left
+that is none of the ``n``, it is at most as long as the longest.
 """
 
 from __future__ import annotations
@@ -12,50 +12,40 @@ import heapq
 from functools import lru_cache
 from typing import NamedTuple, cast
 
-from guided.constraint.distinct.marked_rules import EXPLORED
 from guided.errors import LimitError
-from guided.grammar.ir import Grammar
 from guided.grammar.regular.derivative import edges
 from guided.grammar.regular.expr import Expr, Kind, intersection, is_listed, listed_words
 from guided.grammar.regular.rests import between
 
-__all__ = ["NameLengths", "lengths_of"]
+__all__ = ["Lengthening", "lengthening"]
+
+EXPLORED = 200
+"""States of a language that are looked at, 15 microseconds each; a date's are thousands."""
 
 
-class NameLengths(NamedTuple):
-    """Of every beginning of an undeclared name that can end as none of ``n``, within how many bytes it can."""
+class Lengthening(NamedTuple):
+    """Of every beginning of a text that can end as none of ``n``, within how many bytes it can."""
 
     most: int
     step: int
 
     def beyond(self, n: int) -> int:
-        """So many bytes for ``n`` names."""
+        """So many bytes for ``n`` texts."""
         return self.most + self.step * n
 
 
-def lengths_of(grammar: Grammar) -> NameLengths | None:
-    """What holds for all undeclared names of a grammar but those that may be any text but some; None: not known."""
-    if grammar.prepared is None:
-        return None
-    found = [_lengths(names) for names in grammar.prepared.names]
-    known = [each for each in found if each is not None]
-    if len(known) < len(found):
-        return None
-    return NameLengths(max((most for most, _ in known), default=0), max((step for _, step in known), default=0))
-
-
 @lru_cache(maxsize=4096)
-def _lengths(names: Expr) -> NameLengths | None:
-    """Of one language of names."""
-    parts = cast("tuple[Expr, ...]", names.parts) if names.kind is Kind.INTERSECTION else (names,)
+def lengthening(texts: Expr) -> Lengthening | None:
+    """What holds for a language of texts, in bytes of a JSON string; None where it is not seen."""
+    parts = cast("tuple[Expr, ...]", texts.parts) if texts.kind is Kind.INTERSECTION else (texts,)
     excluded = [cast(Expr, part.parts[0]) for part in parts if part.kind is Kind.COMPLEMENT]
     counted = {words: count for words in excluded if (count := _number_of_words(words)) is not None}
-    # Each word that a name must not be is one more that it may turn out to be.
+    # Each word that is left out is one more that a text must not be.
     kept = tuple(part for part in parts if part.kind is not Kind.COMPLEMENT or part.parts[0] not in counted)
     found = _explored(intersection(kept)) if kept else None
     if found is None:
         return None
-    return NameLengths(found.beyond(sum(counted.values())), found.step)
+    return Lengthening(found.beyond(sum(counted.values())), found.step)
 
 
 def _number_of_words(expr: Expr) -> int | None:
@@ -77,11 +67,11 @@ def _number_of_words(expr: Expr) -> int | None:
     return None
 
 
-def _explored(names: Expr) -> NameLengths | None:
-    """The same by looking at all that may be left of a name; None where that is much, or a way to its end is rare."""
-    sources: dict[Expr, list[tuple[int, Expr]]] = {names: []}
+def _explored(texts: Expr) -> Lengthening | None:
+    """The same by looking at all that may be left of a text; None where that is much, or there are other ways on."""
+    sources: dict[Expr, list[tuple[int, Expr]]] = {texts: []}
     repeated: dict[Expr, int] = {}
-    order = [names]
+    order = [texts]
     try:
         for state in order:
             if len(order) > EXPLORED:
@@ -101,7 +91,7 @@ def _explored(names: Expr) -> NameLengths | None:
     rare = _longest([state for state in order if state not in found])
     if rare is None:
         return None
-    return NameLengths(max(rare, *found.values()) if found else rare, max(repeated.values(), default=0))
+    return Lengthening(max(rare, *found.values()) if found else rare, max(repeated.values(), default=0))
 
 
 def _longest(states: list[Expr]) -> int | None:
