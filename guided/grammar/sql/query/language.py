@@ -16,6 +16,7 @@ from guided.grammar.sql.query.scope import Query, known_names
 from guided.grammar.sql.query.select.mysql.statement import select as select_of_mysql
 from guided.grammar.sql.query.select.statement import select
 from guided.grammar.sql.query.typed import columns as typed_columns
+from guided.grammar.sql.query.typed import owing as typed_owing
 from guided.grammar.sql.query.typed import scope as typed_scope
 from guided.grammar.sql.query.typed import statement as typed_statement
 from guided.grammar.sql.schema import DatabaseSchema
@@ -52,7 +53,7 @@ def query_language(schema: DatabaseSchema, *, forward: bool = True) -> Attribute
     if typed is not None:
         tree = typed_statement.select(typed, typed_columns.Catalog.of(schema, typed, forward=forward))
         start = typed_scope.Query(typed.system)
-        return AttributedLanguage(tree, start, typed.lexis, typed_scope.known_names, typed_scope.owed)
+        return AttributedLanguage(tree, start, typed.lexis, typed_scope.known_names, typed_owing.owed)
     is_mysql = schema.dialect != "sqlite"
     dialect = mariadb(schema) if is_mysql else SQLITE
     lexis = dialect.lexis

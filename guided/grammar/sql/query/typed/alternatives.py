@@ -16,10 +16,14 @@ __all__ = [
 ]  # fmt: skip
 
 
-def begin_alternatives(query: Query) -> Query | None:
+def begin_alternatives(label: str) -> Change:
     """Before the first of expressions of one type."""
-    found = at_operand(query)
-    return None if found is None else hear(found._replace(frames=(*query.frames, Alternatives())), "[")
+
+    def change(query: Query) -> Query | None:
+        found = at_operand(query)
+        return None if found is None else hear(found._replace(frames=(*query.frames, Alternatives())), label)
+
+    return change
 
 
 def alternative(among: int = ALL) -> Change:
@@ -89,9 +93,8 @@ def end_subject(query: Query) -> Query | None:
 def begin_when(query: Query) -> Query | None:
     """Behind WHEN."""
     subject = query.frames[-1].subject
-    return push(
-        hear(query, "when"), frames.rights(query.system, "compare", subject, CONDITION) if subject else CONDITION
-    )
+    heard = hear(query, "when")
+    return heard and push(heard, frames.rights(query.system, "compare", subject, CONDITION) if subject else CONDITION)
 
 
 def begin_nullif(query: Query) -> Query | None:
@@ -116,17 +119,18 @@ def begin_element(query: Query) -> Query | None:
     return push(query, frames.rights(query.system, "compare", query.frames[-1].subject, CONDITION))
 
 
-def end_list(query: Query) -> Query:
+def end_list(query: Query) -> Query | None:
     """Behind the list."""
     below = hear(query._replace(frames=query.frames[:-1]), "]")
-    return below.with_top(frames.as_condition(below.top, "in"))
+    return below and below.with_top(frames.as_condition(below.top, "in"))
 
 
 def begin_any(query: Query) -> Query | None:
     """Behind ANY ( as the right operand of a comparison: an array of what it may be compared with."""
     items = compared_with(query)
     goal = sum(bit for name, bit in BIT.items() if name[0] == "_" and items & BIT[name[1:]])
-    return push(untraced(query), goal)
+    begun = untraced(query)
+    return begun and push(begun, goal)
 
 
 def compared_with(query: Query) -> int:

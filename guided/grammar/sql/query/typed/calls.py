@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from guided.grammar.attributed.nodes import (
     Action,
     Keyword,
-    Literal,
-    LiteralForm,
     Name,
     Names,
     Node,
@@ -27,19 +25,29 @@ from guided.grammar.sql.query.typed import alternatives, functions
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.frames import CONDITION, Calling, Operand
-from guided.grammar.sql.query.typed.literals import Size, numbers_of
+from guided.grammar.sql.query.typed.literals import numbers_of
 from guided.grammar.sql.query.typed.scope import Clause, Query
 from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, is_literal, members, only
+from guided.grammar.sql.query.typed.windows import ordering, over
 
-__all__ = ["FunctionName", "arguments", "call", "end_call"]
+__all__ = ["COMMA", "FunctionName", "arguments", "call", "end_call", "windowed_call"]
 
 _OPEN, _CLOSE, _COMMA = Sign("("), Sign(")"), Sign(",")
+COMMA = seq(Action(do.heard(",")), _COMMA)
+"""A comma that tells expressions apart."""
+_LATE = (Clause.ORDER, Clause.WINDOW, Clause.QUALIFY)
 _NAMED = {"date": ("date",), "timestamp": ("timestamp", "timestamptz"), "interval": ("interval",), "time": ("time",)}
+
+
+TAINTS = ("", "aggregate", "window", "volatile")
+"""`Query.tainted`, weakest first."""
 
 
 def may_aggregate(query: Query) -> bool:
     """May an aggregate be called here?"""
-    late = query.clause is Clause.HAVING or (query.clause is Clause.ORDER and query.is_grouped)
+    if query.recursion is not None and query.recursion.read:
+        return False
+    late = query.clause is Clause.HAVING or (query.clause in _LATE and query.is_grouped)
     if query.is_local or late:
         return late and not query.is_local
     # What has no order could not be grouped.
@@ -50,7 +58,7 @@ def may_aggregate(query: Query) -> bool:
 
 def may_be_window(query: Query) -> bool:
     """May a window be used here?"""
-    return query.clause in (Clause.SELECT, Clause.ORDER) and not query.calls
+    return query.clause in (Clause.SELECT, Clause.ORDER, Clause.QUALIFY) and not query.calls
 
 
 class FunctionName:
@@ -70,11 +78,15 @@ class FunctionName:
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the call open."""
         found = opened(query, self.kind)
-        return None if found is None else do.hear(found._replace(frames=(*found.frames, Calling(name))), name)
+        if found is None:
+            return None
+        if name in query.system.volatile:
+            found = found._replace(tainted="volatile")
+        return do.hear(found._replace(frames=(*found.frames, Calling(name))), name)
 
     def suggested(self, query: Query) -> Iterable[str]:
-        """None: a literal is shorter."""
-        return ()
+        """None, a literal is shorter, unless a group must be followed."""
+        return do.next_parts(query)
 
 
 def opened(query: Query, kind: str) -> Query | None:
@@ -82,10 +94,16 @@ def opened(query: Query, kind: str) -> Query | None:
     found = do.at_operand(query)
     if found is None or kind == "scalar":
         return found
+    if query.followed is not None:
+        return None
     if not (may_aggregate(query) if kind == "aggregate" else may_be_window(query)):
         return None
     aggregated = query.aggregated or kind == "aggregate"
-    return found._replace(calls=(*query.calls, kind), tainted=True, aggregated=aggregated, trace=None)
+    tainted = max(query.tainted, kind, key=TAINTS.index)
+    windowed = query.windowed or kind == "window"
+    return found._replace(
+        calls=(*query.calls, kind), tainted=tainted, aggregated=aggregated, windowed=windowed, trace=None
+    )
 
 
 def calling(name: str) -> do.Change:
@@ -196,10 +214,15 @@ def call(dialect: TypedDialect, expression: Rule) -> Node:
     )  # fmt: skip
 
 
+def windowed_call(dialect: TypedDialect, expression: Rule) -> Node:
+    """A call with OVER."""
+    return choice(_aggregates(dialect, expression)[1], _window_function(dialect, expression))
+
+
 def arguments(expression: Node) -> Node:
     """The arguments of a call, one or more."""
     one = seq(Action(begin_argument), expression, Action(end_argument))
-    return seq(one, Star(seq(_COMMA, one), lambda query: may_close(query) is None))
+    return seq(one, Star(seq(COMMA, one), lambda query: may_close(query) is None))
 
 
 def _scalars(dialect: TypedDialect, expression: Node) -> list[Node]:
@@ -217,7 +240,7 @@ def _aggregates(dialect: TypedDialect, expression: Node) -> list[Node]:
     where = seq(words("FILTER"), _OPEN, words("WHERE"), Action(begin_filter), Action(do.begin(CONDITION)), expression,
                 Action(do.end), Action(end_kind), _CLOSE)  # fmt: skip
     every = seq(Action(counts_all), Sign("*"))
-    ordered = seq(Action(may_close), words("ORDER BY"), _ordering(expression, begin_order))
+    ordered = seq(Action(may_close), words("ORDER BY"), ordering(expression, begin_order))
     plain = choice(
         every, seq(words("DISTINCT"), Action(distinct), some), seq(maybe(words("ALL")), some, maybe(ordered))
     )
@@ -227,7 +250,7 @@ def _aggregates(dialect: TypedDialect, expression: Node) -> list[Node]:
     )  # fmt: skip
     window = seq(
         Name(FunctionName(dialect.system.aggregates, "window"), Spelled.WORD), _OPEN, choice(every, some), closed,
-        maybe(where), _over(expression), Action(end_kind),
+        maybe(where), over(expression), Action(end_kind),
     )  # fmt: skip
     sets = [
         seq(
@@ -245,32 +268,7 @@ def _aggregates(dialect: TypedDialect, expression: Node) -> list[Node]:
 def _window_function(dialect: TypedDialect, expression: Node) -> Node:
     name = Name(FunctionName(dialect.system.windows, "window"), Spelled.WORD)
     closed = seq(Action(end_call), _CLOSE)
-    return seq(name, _OPEN, choice(seq(), arguments(expression)), closed, _over(expression), Action(end_kind))
-
-
-def _ordering(expression: Node, begin: do.Change) -> Node:
-    direction = maybe(choice(words("ASC"), words("DESC")))
-    nulls = maybe(words("NULLS"), choice(words("FIRST"), words("LAST")))
-    return listed(seq(Action(begin), expression, Action(do.end), direction, nulls), _COMMA)
-
-
-def _over(expression: Node) -> Node:
-    by = listed(seq(Action(do.begin(SORTABLE)), expression, Action(do.end)), _COMMA)
-    size = Literal(LiteralForm.NUMBER, Size(0, 9999))
-    bound = choice(words("UNBOUNDED PRECEDING"), words("CURRENT ROW"))
-    end = choice(words("UNBOUNDED FOLLOWING"), words("CURRENT ROW"))
-    rows = choice(bound, seq(size, words("PRECEDING")))
-    last = choice(end, seq(size, words("FOLLOWING")))
-    frame = choice(
-        seq(words("ROWS"), choice(rows, seq(words("BETWEEN"), rows, words("AND"), last))),
-        seq(words("RANGE"), choice(bound, seq(words("BETWEEN"), bound, words("AND"), end))),
-    )
-    window = seq(
-        maybe(words("PARTITION BY"), by),
-        maybe(words("ORDER BY"), _ordering(expression, do.begin(SORTABLE))),
-        maybe(frame),
-    )
-    return seq(words("OVER"), _OPEN, window, _CLOSE)
+    return seq(name, _OPEN, choice(seq(), arguments(expression)), closed, over(expression), Action(end_kind))
 
 
 def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:
@@ -312,15 +310,15 @@ def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:
         words("SUBSTRING"), begin, Action(do.untraced), _OPEN, text, part, result("text", "substring"), _CLOSE
     )
     several = [
-        seq(words(word), Action(alternatives.begin_alternatives), _OPEN,
+        seq(words(word), Action(alternatives.begin_alternatives(word.lower())), _OPEN,
             listed(seq(Action(alternatives.alternative(types)), expression, Action(alternatives.end_alternative)),
-                   _COMMA),
+                   COMMA),
             Action(alternatives.end_alternatives(word.lower())), _CLOSE)
         for word, types in (("COALESCE", ALL), ("GREATEST", SORTABLE), ("LEAST", SORTABLE))
     ]  # fmt: skip
     nullif = seq(
-        words("NULLIF"), Action(alternatives.begin_alternatives), _OPEN, Action(alternatives.alternative(SORTABLE)),
-        expression, Action(alternatives.begin_nullif), _COMMA, expression, Action(do.end),
-        Action(alternatives.end_alternatives("nullif")), _CLOSE,
+        words("NULLIF"), Action(alternatives.begin_alternatives("nullif")), _OPEN,
+        Action(alternatives.alternative(SORTABLE)), expression, Action(alternatives.begin_nullif), _COMMA, expression,
+        Action(do.end), Action(alternatives.end_alternatives("nullif")), _CLOSE,
     )  # fmt: skip
     return [extract, *trims, position, substring, *several, nullif]

@@ -10,8 +10,28 @@ from guided.grammar.sql.query.typed.scope import Query
 from guided.grammar.sql.query.typed.types import ALL
 
 __all__ = [
-    "Change", "at_operand", "begin", "cast", "castable", "conjunction", "end", "end_subscript", "fitting",
-    "negation", "open_operand", "operand", "operator", "push", "read", "second_bound", "sign", "subscript", "test",
+    "Change",
+    "at_operand",
+    "begin", "begins",
+    "cast",
+    "castable",
+    "conjunction",
+    "end",
+    "end_subscript",
+    "fitting",
+    "negation",
+    "next_parts",
+    "open_operand",
+    "operand",
+    "operator",
+    "pattern_ends",
+    "push",
+    "quantified",
+    "read",
+    "second_bound",
+    "sign",
+    "subscript",
+    "test",
     "test_of_condition",
 ]  # fmt: skip
 
@@ -21,25 +41,52 @@ MOST_PARTS = 60
 """Parts of a column by which GROUP BY may find it again."""
 
 
-def hear(query: Query, text: str) -> Query:
-    """The query with one more part of what its column is made of, as far as such are followed."""
+def hear(query: Query | None, text: str) -> Query | None:
+    """The query with one more part of what its column is made of, as far as such are followed.
+
+    None where the expression must become a group (`Query.followed`) and is another.
+    """
+    if query is None:
+        return None
+    if query.followed is not None:
+        left = frozenset(one[1:] for one in query.followed if one[:1] == (text,))
+        return query._replace(followed=left) if left else None
     trace = query.trace
     if trace is None:
         return query
-    return query._replace(trace=(*trace, text) if len(trace) < MOST_PARTS else None)
+    # The same cast again and again leads to no end.
+    follows = len(trace) < MOST_PARTS and not (text[:2] == "::" and trace[-1:] == (text,))
+    return query._replace(trace=(*trace, text) if follows else None)
+
+
+def next_parts(query: Query) -> tuple[str, ...]:
+    """The parts that may come where the expression must become a group."""
+    return () if query.followed is None else tuple(sorted({one[0] for one in query.followed if one}))
+
+
+def begins(part: str) -> Change:
+    """Where a part that begins so may come."""
+
+    def change(query: Query) -> Query | None:
+        fits = query.followed is None or any(one.startswith(part) for one in next_parts(query))
+        return query if fits else None
+
+    return change
 
 
 def heard(text: str) -> Change:
     """Something was read that tells expressions apart."""
 
-    def change(query: Query) -> Query:
+    def change(query: Query) -> Query | None:
         return hear(query, text)
 
     return change
 
 
-def untraced(query: Query) -> Query:
+def untraced(query: Query) -> Query | None:
     """Something was read that is not followed: the column is like no other."""
+    if query.followed is not None:
+        return None
     return query if query.trace is None else query._replace(trace=None)
 
 
@@ -58,7 +105,10 @@ def end(query: Query) -> Query | None:
     if found is None:
         return None
     column = found.column if found.tight else None
-    query = hear(query, ";")
+    heard = hear(query, ";")
+    if heard is None:
+        return None
+    query = heard
     return query._replace(frames=query.frames[:-1], value=found.type, label=found.label, column=column, alone=False)
 
 
@@ -76,8 +126,10 @@ def operand(name: str, label: tuple[str, int] = ("", 0)) -> Change:
     return change
 
 
-def read(query: Query, name: str, label: tuple[str, int] = ("", 0)) -> Query | None:
+def read(query: Query | None, name: str, label: tuple[str, int] = ("", 0)) -> Query | None:
     """The query behind an operand of a type."""
+    if query is None:
+        return None
     found = frames.read(query.top, name, label)
     return None if found is None else query.with_top(found)._replace(alone=False)
 
@@ -106,9 +158,14 @@ def operator(name: str) -> Change:
 
     def change(query: Query) -> Query | None:
         found = frames.operated(query.top, name)
-        return None if found is None else hear(query.with_top(found), name)
+        return None if found is None else hear(query.with_top(found), "distinct from" if name == "is" else name)
 
     return change
+
+
+def quantified(query: Query) -> Query | None:
+    """A comparison with ANY or ALL that the engine reads as a query: in an aggregate, columns would be around it."""
+    return None if query.is_local else operator("quantified")(query)
 
 
 def sign(text: str) -> Change:
@@ -132,6 +189,11 @@ def conjunction(query: Query) -> Query | None:
     return None if frames.is_between(query.top) else operator("and")(query)
 
 
+def pattern_ends(query: Query) -> Query | None:
+    """Where a pattern may be whole."""
+    return None if frames.escaped(query.top) is None else query
+
+
 def second_bound(query: Query) -> Query | None:
     """AND between the bounds of BETWEEN."""
     found = frames.between_done(query.top)
@@ -141,16 +203,16 @@ def second_bound(query: Query) -> Query | None:
 def test(query: Query) -> Query | None:
     """IS NULL and the like, of any type."""
     found = frames.before_test(query.top, "is", ALL)
-    return None if found is None else query.with_top(frames.as_condition(found, "is"))
+    return None if found is None else hear(query.with_top(frames.as_condition(found, "is")), "is")
 
 
 def test_of_condition(query: Query) -> Query | None:
     """IS TRUE and the like."""
     found = frames.before_test(query.top, "is", CONDITION)
-    return None if found is None else query.with_top(frames.as_condition(found, "is"))
+    return None if found is None else hear(query.with_top(frames.as_condition(found, "is")), "is")
 
 
-def cast(query: Query, target: str) -> Query:
+def cast(query: Query, target: str) -> Query | None:
     """The query behind a cast."""
     return hear(query.with_top(frames.cast(query.top, target)), "::" + target)
 
@@ -158,16 +220,21 @@ def cast(query: Query, target: str) -> Query:
 def castable(query: Query) -> Query | None:
     """Where a cast may follow."""
     top = query.top
-    return query if top.tight and top.type != UNKNOWN else None
+    return begins("::")(query) if top.tight and top.type != UNKNOWN else None
 
 
 def subscript(query: Query) -> Query | None:
     """Before the bracket of an element's number."""
     top = query.top
-    return query if top.indexed and top.type[:1] == "_" else None
+    return hear(query, "[") if top.indexed and top.type[:1] == "_" else None
 
 
-def end_subscript(query: Query) -> Query:
+def end_subscript(query: Query) -> Query | None:
     """Behind it."""
     top = query.top
-    return hear(query, "[]").with_top(top._replace(type=top.type[1:], column=None, bound=False, indexed=False))
+    heard = hear(query, "[]")
+    return (
+        None
+        if heard is None
+        else heard.with_top(top._replace(type=top.type[1:], column=None, bound=False, indexed=False))
+    )

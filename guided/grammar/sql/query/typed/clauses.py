@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from guided.grammar.sql.query.typed.changes import end
 from guided.grammar.sql.query.typed.frames import CONDITION, UNKNOWN, Operand
-from guided.grammar.sql.query.typed.queries import MOST_DEPTH, columns_of, within
+from guided.grammar.sql.query.typed.queries import MOST_DEPTH, columns_of, reads_itself, within
 from guided.grammar.sql.query.typed.relations import Relation, bare_columns
 from guided.grammar.sql.query.typed.scope import (
     Clause,
     Output,
     Pending,
     Query,
+    Recursion,
     bind,
     conflicts,
     needed,
@@ -21,11 +22,50 @@ from guided.grammar.sql.query.typed.scope import (
 from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, settled
 
 __all__ = [
-    "UNNAMED", "admits", "all_columns", "all_columns_of", "begin_distinct_on", "begin_from", "begin_group",
-    "begin_group_term", "begin_groupings", "begin_having", "begin_item", "begin_limit", "begin_on", "begin_order",
-    "begin_order_term", "begin_table", "begin_where", "bound", "comma", "distinct", "end_distinct_on",
-    "end_group_term", "end_item", "end_items", "end_on", "end_value", "enter_source", "enter_table", "grouped",
-    "is_sortable", "lacks_columns", "leave_source", "leave_table", "may_join", "may_order", "settled_sources",
+    "UNNAMED",
+    "admits",
+    "all_columns",
+    "all_columns_of",
+    "all_rows",
+    "begin_distinct_on",
+    "begin_from",
+    "begin_group",
+    "begin_group_term",
+    "begin_groupings",
+    "begin_having",
+    "begin_item",
+    "begin_limit",
+    "begin_on",
+    "begin_order",
+    "begin_order_term",
+    "begin_qualify",
+    "begin_table",
+    "begin_where",
+    "bound",
+    "comma",
+    "distinct",
+    "end_distinct_on",
+    "end_group_term",
+    "end_item",
+    "end_items",
+    "end_on",
+    "end_order_term",
+    "end_value",
+    "enter_lateral",
+    "enter_recursive_table",
+    "enter_source",
+    "enter_table",
+    "group_all",
+    "grouped",
+    "has_window",
+    "is_sortable",
+    "lacks_columns",
+    "leave_source",
+    "leave_table",
+    "may_enter", "may_join",
+    "may_order",
+    "order_all",
+    "settled_sources",
     "term_of",
 ]  # fmt: skip
 
@@ -42,9 +82,9 @@ def begin_item(query: Query) -> Query | None:
     goal = ALL if goals is None else goals[place]
     if query.distinct:
         goal &= SORTABLE
-    plain = goal == ALL and not (query.distinct or query.is_awaited or query.sees_parent)
+    plain = goal == ALL and not (query.distinct or query.awaiting is not None or query.sees_parent)
     frame = Operand(query.system, goal, plain=plain)
-    return query._replace(frames=(frame,), loose=frozenset(), tainted=False, column=None, trace=())
+    return query._replace(frames=(frame,), loose=frozenset(), tainted="", column=None, trace=())
 
 
 def end_value(query: Query) -> Query | None:
@@ -68,16 +108,15 @@ def end_item(query: Query) -> Query | None:
     trace = query.trace if query.loose and query.column is None else None
     output = Output(name, kind, None, query.column, query.loose, query.tainted, trace)
     return query._replace(
-        outputs=(*query.outputs, output), loose=frozenset(), tainted=False, name="", column=None, trace=None
+        outputs=(*query.outputs, output), loose=frozenset(), tainted="", name="", column=None, trace=None
     )
 
 
 def _admits(query: Query, name: str, kind: str) -> bool:
     """May a source have a column of a name: does what waits for it, or has it already, agree in type?"""
-    if not query.is_awaited or query.result is not None:
+    around = query.awaiting
+    if around is None:
         return True
-    around = query.parent
-    assert around is not None
     return admits(around, name, kind) and not (
         any(output.name == name for output in query.outputs)
         and any(pending.qualifier is None and pending.column == name for pending in around.pending)
@@ -113,14 +152,14 @@ def lacks_columns(query: Query) -> bool:
 
 def all_columns(query: Query) -> Query | None:
     """``*``; where a number of columns is demanded it is not known yet how many these will be."""
-    if query.goals is not None or query.aggregated or query.is_awaited:
+    if query.goals is not None or query.aggregated or query.awaiting is not None:
         return None
     return query._replace(outputs=(*query.outputs, Output(None, "text", "")), needs_from=True, frames=(), trace=None)
 
 
 def all_columns_of(query: Query) -> Query | None:
     """``t.*``."""
-    if query.goals is not None or query.aggregated or query.is_awaited:
+    if query.goals is not None or query.aggregated or query.awaiting is not None:
         return None
     pending = query.pending | {Pending(query.name, "*", "", True)}
     outputs = (*query.outputs, Output(None, "text", query.name))
@@ -173,7 +212,19 @@ def may_join(query: Query) -> Query | None:
 
 def enter_source(query: Query) -> Query | None:
     """Begin a query as a source; it may be deeper than others, since names may wait for it."""
-    return within(query, None, sees=False, most=MOST_DEPTH + 1)
+    begun = within(query, None, sees=False, most=MOST_DEPTH + 1)
+    return None if begun is None else begun._replace(is_source=True)
+
+
+def may_enter(query: Query) -> Query | None:
+    """Where a query may be a source."""
+    return query if query.depth <= MOST_DEPTH else None
+
+
+def enter_lateral(query: Query) -> Query | None:
+    """Begin one that sees the sources before it."""
+    begun = within(query, None, most=MOST_DEPTH + 1)
+    return None if begun is None else begun._replace(is_source=True)
 
 
 def leave_source(query: Query) -> Query | None:
@@ -205,7 +256,7 @@ def begin_group(query: Query) -> Query | None:
 
 
 def begin_groupings(query: Query) -> Query:
-    """Before ROLLUP and CUBE."""
+    """Before ROLLUP, CUBE and GROUPING SETS."""
     return query._replace(several_groupings=True)
 
 
@@ -221,9 +272,44 @@ def end_group_term(query: Query) -> Query | None:
         return None
     if ended.column is None:
         same = {place for place, output in enumerate(ended.outputs) if output.trace and output.trace == ended.trace}
-        return ended._replace(grouped_outputs=ended.grouped_outputs | same, trace=None)
+        traces = ended.grouped_traces | ({ended.trace} if ended.trace else set())
+        return ended._replace(grouped_outputs=ended.grouped_outputs | same, grouped_traces=traces, trace=None)
     groups = ended.groups | {ended.column}
     return ended._replace(groups=groups, column=None, trace=None)
+
+
+def group_all(query: Query) -> Query | None:
+    """GROUP BY ALL: by each column that is no aggregate."""
+    found = query._replace(all_grouped=True)
+    for place, output in enumerate(query.outputs):
+        if not output.tainted:
+            if not may_order(query, place):
+                return None
+            found = term_of(found, place)
+    return found
+
+
+def order_all(query: Query) -> Query | None:
+    """ORDER BY ALL: by each column of the result."""
+    kinds = [kind for _, kind in columns_of(query)]
+    return query if all(map(is_sortable, kinds)) and not remaining(query) else None
+
+
+def begin_qualify(query: Query) -> Query | None:
+    """Behind QUALIFY, the condition on what windows gave."""
+    if query.all_grouped:
+        return None
+    return query._replace(clause=Clause.QUALIFY, frames=(Operand(query.system, CONDITION),))
+
+
+def has_window(query: Query) -> Query | None:
+    """Where a window was used, so that QUALIFY may do without."""
+    return query if query.windowed else None
+
+
+def all_rows(query: Query) -> Query | None:
+    """HAVING without GROUP BY: all rows are one group."""
+    return None if query.groupings or query.distinct_on else grouped(query._replace(grouped=True))
 
 
 def grouped(query: Query) -> Query | None:
@@ -236,8 +322,10 @@ def begin_having(query: Query) -> Query:
     return query._replace(clause=Clause.HAVING, frames=(Operand(query.system, CONDITION),))
 
 
-def begin_order(query: Query) -> Query:
-    """Behind ORDER BY."""
+def begin_order(query: Query) -> Query | None:
+    """Behind ORDER BY; not of what reads itself."""
+    if reads_itself(query):
+        return None
     return query._replace(clause=Clause.ORDER)
 
 
@@ -255,14 +343,29 @@ def end_distinct_on(query: Query) -> Query | None:
 
 
 def begin_order_term(query: Query) -> Query | None:
-    """A term of ORDER BY that is an expression: not of a set operation, nor with DISTINCT."""
-    if query.result is not None or query.distinct or remaining(query):
+    """A term of ORDER BY that is an expression: not of a set operation or VALUES, with DISTINCT a column's."""
+    if query.result is not None or remaining(query):
         return None
-    return query._replace(alone=True, frames=(Operand(query.system, SORTABLE),), column=None)
+    begun = query._replace(alone=True, frames=(Operand(query.system, SORTABLE),), column=None)
+    if query.distinct:
+        columns = (one.trace for one in query.outputs if one.trace and is_sortable(one.type))
+        traces = frozenset(columns)
+        return begun._replace(followed=traces, trace=None) if traces else None
+    return begun._replace(trace=() if query.grouped_traces else None)
 
 
-def begin_limit(query: Query) -> Query:
-    """Behind LIMIT and OFFSET."""
+def end_order_term(query: Query) -> Query | None:
+    """Behind it: it is the whole of a group, or of a column of DISTINCT, if it had to become one."""
+    ended = end(query)
+    if ended is None or (ended.followed is not None and () not in ended.followed):
+        return None
+    return ended._replace(followed=None, trace=None)
+
+
+def begin_limit(query: Query) -> Query | None:
+    """Behind LIMIT and OFFSET; not of what reads itself."""
+    if reads_itself(query):
+        return None
     return query._replace(clause=Clause.LIMIT)
 
 
@@ -275,6 +378,13 @@ def enter_table(query: Query) -> Query | None:
     """Begin its query, of as many columns as its list has."""
     listed = query.relation
     return within(query, None if listed is None else (ALL,) * len(listed.columns), sees=False)
+
+
+def enter_recursive_table(query: Query) -> Query | None:
+    """Begin the query of a table that may read itself."""
+    begun = enter_table(query)
+    names = () if query.relation is None else tuple(name or "" for name, _ in query.relation.columns)
+    return None if begun is None else begun._replace(recursion=Recursion(query.name, names))
 
 
 def leave_table(query: Query) -> Query:
@@ -306,6 +416,7 @@ def term_of(query: Query, place: int) -> Query:
     """The query behind such a term."""
     if query.clause is not Clause.GROUP:
         return query
-    column = query.outputs[place].column
+    column, trace = query.outputs[place].column, query.outputs[place].trace
     groups = query.groups if column is None else query.groups | {column}
-    return query._replace(grouped_outputs=query.grouped_outputs | {place}, groups=groups)
+    traces = query.grouped_traces | ({trace} if trace else set())
+    return query._replace(grouped_outputs=query.grouped_outputs | {place}, groups=groups, grouped_traces=traces)

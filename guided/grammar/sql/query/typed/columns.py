@@ -13,8 +13,8 @@ from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.frames import UNKNOWN
 from guided.grammar.sql.query.typed.queries import MOST_DEPTH
 from guided.grammar.sql.query.typed.relations import Relation, bare_columns
-from guided.grammar.sql.query.typed.scope import Clause, Pending, Query, needed, refer
-from guided.grammar.sql.query.typed.types import OTHER
+from guided.grammar.sql.query.typed.scope import Clause, Pending, Query, depends, needed, refer
+from guided.grammar.sql.query.typed.types import OTHER, settled
 from guided.grammar.sql.schema import DatabaseSchema
 
 __all__ = ["MOST_VARIANTS", "BareColumn", "Catalog", "QualifiedColumn", "Qualifier"]
@@ -106,6 +106,27 @@ def _is_leaf(query: Query) -> bool:
     return query.depth > MOST_DEPTH and _is_open(query)
 
 
+def _aliases(query: Query) -> dict[str, str]:
+    """The names of the result that conditions know, with their types; no columns of any source have these names."""
+    clauses = (Clause.WHERE, Clause.HAVING, Clause.QUALIFY)
+    if not query.system.aliases or query.clause not in clauses or not query.bound or query.calls:
+        return {}
+    barred = {"aggregate": (Clause.WHERE,), "window": (Clause.WHERE, Clause.HAVING), "volatile": clauses}
+    names = [output.name for output in query.outputs]
+    found = {}
+    for place, output in enumerate(query.outputs):
+        name = output.name
+        if name is None or names.count(name) > 1 or query.clause in barred.get(output.tainted, ()):
+            continue
+        grouped = query.is_grouped and query.clause is not Clause.WHERE
+        if grouped and place not in query.grouped_outputs and not all(depends(query, one) for one in output.loose):
+            continue
+        scopes = [bare_columns(at.sources) for at in _scopes(query)]
+        if not any(name in bare.unique or name in bare.ambiguous for bare in scopes):
+            found[name] = settled(query.system, output.type)
+    return found
+
+
 class BareColumn:
     """A column without a qualifier; ``variant`` 0 is one alone whose type does not matter, others its types in turn."""
 
@@ -122,7 +143,7 @@ class BareColumn:
             return Names(words_of(()))
         if not self.variant and not (_is_open(query) and query.top.plain and not query.top.waits):
             return Names(words_of(()))
-        if _is_open(query) and not query.tables and (query.outside is None or query.is_local):
+        if _is_open(query) and not query.named_tables and (query.outside is None or query.is_local):
             free = self.catalog.forward and self.variant <= len(FORWARD_TYPES)
             return Names(self.catalog.by_variant[self.variant], free, self.catalog.names)
         found: set[str] = set()
@@ -131,7 +152,7 @@ class BareColumn:
         for at in _scopes(query):
             if _is_open(at):
                 found |= set(self.catalog.types) - hidden
-                found |= {name for _, relation in at.tables for name in relation.types} - hidden
+                found |= {name for _, relation in at.named_tables for name in relation.types} - hidden
                 free = self.catalog.forward and self.variant <= len(FORWARD_TYPES)
             else:
                 bare = bare_columns(at.sources)
@@ -139,6 +160,8 @@ class BareColumn:
                 hidden |= set(bare.unique) | bare.ambiguous
         if self.variant:
             found = {name for name in found if len(self._types(query, name)) >= self.variant}
+        if self.variant == 1:
+            found |= _aliases(query).keys()
         return Names(words_of(found), free, self.catalog.names)
 
     def _types(self, query: Query, name: str) -> tuple[str, ...]:
@@ -146,7 +169,7 @@ class BareColumn:
         for at in _scopes(query):
             if _is_open(at):
                 found.update(dict.fromkeys(self.catalog.types.get(name, ())))
-                kinds = (relation.types[name] for _, relation in at.tables if name in relation.types)
+                kinds = (relation.types[name] for _, relation in at.named_tables if name in relation.types)
                 found.update((kind, None) for kind in kinds if kind != OTHER)
             else:
                 bare = bare_columns(at.sources)
@@ -166,11 +189,17 @@ class BareColumn:
         """The query in which it was used."""
         if not self.variant:
             return _used(query, None, name, UNKNOWN)
+        alias = _aliases(query).get(name) if self.variant == 1 else None
+        if alias is not None:
+            return do.read(do.untraced(query), alias)
         types = self._types(query, name)
         return _used(query, None, name, types[self.variant - 1]) if len(types) >= self.variant else None
 
     def suggested(self, query: Query) -> Iterable[str]:
-        """Columns that must be grouped; else none, a literal is shorter."""
+        """Columns that must be grouped, or come next of a group; else none, a literal is shorter."""
+        if query.followed is not None:
+            bare = bare_columns(query.sources).unique
+            return [name for name, (where, _) in bare.items() if f"{where}.{name}" in do.next_parts(query)]
         if query.clause is not Clause.GROUP or len(query.frames) > 1:
             return ()
         bare = bare_columns(query.sources).unique
@@ -212,6 +241,8 @@ def _used(query: Query, qualifier: str | None, name: str, kind: str) -> Query | 
         return None
     # One that stands alone is read without its type: here something must follow that needs it.
     found = do.hear(found, f"{column[0] or ''}.{name}")
+    if found is None:
+        return None
     guessed = kind != UNKNOWN and top.plain and not top.waits and _is_open(query) and len(query.frames) == 1
     return found.with_top(found.top._replace(column=None if top.waits else column, bound=guessed, indexed=True))
 
@@ -235,7 +266,7 @@ class Qualifier:
         for at in _scopes(query):
             if _is_open(at):
                 found |= self.catalog.tables.members
-                found.update(name for name, _ in at.tables)
+                found.update(name for name, _ in at.named_tables)
                 free = True
             else:
                 found.update(source.name for source in at.sources if source.name)
@@ -243,6 +274,8 @@ class Qualifier:
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the qualifier noted; None where it has no column that can be named."""
+        if do.begins(name + ".")(query) is None:
+            return None
         noted = query._replace(name=name)
         if self.column is None:
             return noted
@@ -250,7 +283,13 @@ class Qualifier:
         return noted if columns.free or len(columns.words) else None
 
     def suggested(self, query: Query) -> Iterable[str]:
-        """Sources whose columns must be grouped."""
+        """Sources whose columns must be grouped, or come next of a group."""
+        if query.followed is not None:
+            return [
+                one.name
+                for one in query.sources
+                if one.name + "." in {p[: len(one.name) + 1] for p in do.next_parts(query)}
+            ]
         if query.clause is not Clause.GROUP or len(query.frames) > 1:
             return ()
         return sorted({where for where, _ in needed(query) if where})
@@ -280,7 +319,7 @@ class QualifiedColumn:
         return Names(words_of(found), free, self.catalog.names)
 
     def _named(self, query: Query) -> dict[str, Relation]:
-        return {**self.catalog.relations, **dict(reversed(query.tables))}
+        return {**self.catalog.relations, **dict(reversed(query.named_tables))}
 
     def _known(self, query: Query) -> tuple[dict[str, tuple[str, ...]] | None, bool]:
         """The columns of the source with their types, and whether it is still to come."""
@@ -324,6 +363,8 @@ class QualifiedColumn:
     def suggested(self, query: Query) -> Iterable[str]:
         """Columns that must be grouped, else the shortest."""
         names = self.allowed(query)
+        if query.followed is not None:
+            return [name for name in names.words.members if f"{query.name}.{name}" in do.next_parts(query)]
         if query.clause is Clause.GROUP and len(query.frames) == 1:
             grouped = sorted(name for where, name in needed(query) if where == query.name and name in names.words)
             if grouped:

@@ -29,16 +29,17 @@ from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query.typed import alternatives, frames, new_names, queries
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed import columns as names
-from guided.grammar.sql.query.typed.calls import call
+from guided.grammar.sql.query.typed.calls import COMMA, call
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.frames import UNKNOWN
-from guided.grammar.sql.query.typed.literals import Number, Size, Text, TypedText, numbers_of, strings_of
+from guided.grammar.sql.query.typed.literals import Escape, Number, Size, Text, TypedText, numbers_of, strings_of
 from guided.grammar.sql.query.typed.operators import COMPARISONS, EQUALITIES
 from guided.grammar.sql.query.typed.relations import bare_columns
+from guided.grammar.sql.query.typed.row_values import compared_row
 from guided.grammar.sql.query.typed.scope import Clause, Query, needed
 from guided.grammar.sql.query.typed.types import ALL, BIT, HELD, LITERALS, OTHER, only, turns_into
 
-__all__ = ["columns", "expression"]
+__all__ = ["beginning_with", "columns", "expression"]
 
 _OPEN, _CLOSE, _COMMA = Sign("("), Sign(")"), Sign(",")
 
@@ -72,6 +73,9 @@ class TypeName:
 
     def suggested(self, query: Query) -> Iterable[str]:
         """One with which the expression may end, else text."""
+        targets = [part[2:] for part in do.next_parts(query) if part[:2] == "::"]
+        if targets:
+            return [self.shortest[name.removeprefix("_")] for name in targets if self._has(name)]
         if not self.behind:
             return ("text",)
         source = query.top.type
@@ -147,12 +151,22 @@ def finish(query: Query) -> str:
     return frames.finish(top)
 
 
-def expression(dialect: TypedDialect, catalog: names.Catalog, body: Rule, query: Rule) -> Node:
-    """Any expression; ``body`` is the rule that it will be, ``query`` that of queries."""
+def expression(dialect: TypedDialect, catalog: names.Catalog, body: Rule, query: Rule) -> tuple[Node, Node]:
+    """Any expression, and any operand; ``body`` is the rule that it will be, ``query`` that of queries."""
     signs = choice(*(seq(Action(do.sign(text)), Sign(text)) for text in "-+"))
     prefixes = Star(choice(seq(Action(do.negation), words("NOT")), signs))
     one = seq(prefixes, _operand(dialect, catalog, body, query), _behind(dialect, body, query))
-    return seq(one, Star(_row(dialect, one, body, query), lambda query: finish(query) not in ("", "cast", "test")))
+    return seq(one, _rows(dialect, one, body, query)), one
+
+
+def beginning_with(dialect: TypedDialect, first: Node, one: Node, body: Node, query: Node) -> Node:
+    """Expressions whose first operand is of some kind, without a sign before it; ``one`` is any operand."""
+    return seq(first, _behind(dialect, body, query), _rows(dialect, one, body, query))
+
+
+def _rows(dialect: TypedDialect, one: Node, body: Node, query: Node) -> Node:
+    """Operators with their right operands."""
+    return Star(_row(dialect, one, body, query), lambda query: finish(query) not in ("", "cast", "test"))
 
 
 def _heard(text: str) -> Node:
@@ -177,7 +191,7 @@ def _behind(dialect: TypedDialect, body: Node, query: Node) -> Node:
     truth = seq(Action(do.test_of_condition), words("IS"), not_,
                 choice(*(_heard(word) for word in ("TRUE", "FALSE", "UNKNOWN"))))  # fmt: skip
     element_ = seq(Action(alternatives.begin_element), body, Action(do.end))
-    elements = seq(listed(element_, _COMMA), Action(alternatives.end_list))
+    elements = seq(listed(element_, COMMA), Action(alternatives.end_list))
     inside = choice(seq(Action(queries.enter_list), query, Action(queries.leave_list)), elements)
     among = seq(Action(alternatives.begin_list), not_, words("IN"), _OPEN, inside, _CLOSE)
     options = (cast, null, element, truth, among)
@@ -197,9 +211,10 @@ def _row(dialect: TypedDialect, one: Node, body: Node, query: Node) -> Node:
     equal = choice(*(seq(Sign(text), Action(do.heard(text))) for text in apart))
     comparison = choice(equal, compare)
     array = seq(Action(alternatives.begin_any), body, Action(alternatives.end_any))
-    several = seq(choice(words("ANY"), words("ALL"), words("SOME")), _OPEN,
+    several = seq(Action(do.untraced), choice(words("ANY"), words("ALL"), words("SOME")), _OPEN,
                   choice(array, seq(Action(queries.enter_any), query, Action(queries.leave_any))), _CLOSE)  # fmt: skip
     patterns = choice(*(_heard(word) for word in dialect.patterns))
+    escape = maybe(Action(do.pattern_ends), Action(do.untraced), words("ESCAPE"), Literal(LiteralForm.STRING, Escape()))
     # Where a comparison with ANY or ALL binds in its own way it is an operator of its own.
     quantified = "quantified" in dialect.system.levels
     right = one if quantified else choice(one, several)
@@ -212,10 +227,10 @@ def _row(dialect: TypedDialect, one: Node, body: Node, query: Node) -> Node:
         "at": seq(Action(do.operator("at")), words("AT TIME ZONE"), one),
         "compare": seq(Action(do.operator("compare")), compare, right),
         **({"equal": seq(Action(do.operator("equal")), equal, right)} if apart else {}),
-        **({"quantified": seq(Action(do.operator("quantified")), comparison, several)} if quantified else {}),
+        **({"quantified": seq(Action(do.quantified), comparison, several)} if quantified else {}),
         "conjunction": seq(Action(do.conjunction), words("AND"), one),
         "disjunction": seq(Action(do.operator("or")), words("OR"), one),
-        "like": seq(Action(do.operator("like")), not_, patterns, one),
+        "like": seq(Action(do.operator("like")), not_, patterns, one, escape),
         "~": seq(Action(do.operator("~")), matches, one),
         "between": seq(Action(do.operator("between")), not_, words("BETWEEN"), one),
         "is": seq(Action(do.operator("is")), words("IS"), not_, words("DISTINCT FROM"), one),
@@ -248,12 +263,17 @@ def _operand(dialect: TypedDialect, catalog: names.Catalog, body: Rule, query: R
         for word, name in dialect.moments.items()
     ]
     typed = [
-        seq(Action(do.at_operand), words(word), Literal(LiteralForm.STRING, TypedText(spelling, name), hears=True))
+        seq(
+            Action(do.at_operand),
+            Action(do.begins(f"{name} '")),
+            words(word),
+            Literal(LiteralForm.STRING, TypedText(spelling, name), hears=True),
+        )
         for word, spelling, name in dialect.typed_texts
     ]
     spans = [
-        seq(Action(do.at_operand), words("INTERVAL"), Literal(form, Size(0, 9999)),
-            choice(*map(words, dialect.span_units)), Action(do.untraced),
+        seq(Action(do.at_operand), Action(do.untraced), words("INTERVAL"), Literal(form, Size(0, 9999)),
+            choice(*map(words, dialect.span_units)),
             Action(do.operand("interval", ("interval", 1))))
         for form in (LiteralForm.NUMBER, LiteralForm.STRING) if dialect.span_units
     ]  # fmt: skip
@@ -290,22 +310,47 @@ def _bracketed(dialect: TypedDialect, body: Rule, query: Rule) -> list[Node]:
     then = seq(words("THEN"), Action(alternatives.alternative()), body, Action(alternatives.end_alternative))
     when = seq(words("WHEN"), Action(alternatives.begin_when), body, Action(do.end), then)
     case = seq(
-        words("CASE"), Action(alternatives.begin_alternatives),
+        words("CASE"), Action(alternatives.begin_alternatives("case")),
         maybe(Action(alternatives.begin_subject), body, Action(alternatives.end_subject)), when, Star(when),
-        maybe(words("ELSE"), Action(alternatives.alternative()), body, Action(alternatives.end_alternative)),
+        maybe(words("ELSE"), Action(do.heard("else")), Action(alternatives.alternative()), body,
+              Action(alternatives.end_alternative)),
         Action(alternatives.end_alternatives("case")), words("END"),
     )  # fmt: skip
-    cast = seq(words("CAST"), Action(do.at_operand), _OPEN, Action(do.begin()), body, Action(do.end), words("AS"),
-               _type(dialect, behind=False), _CLOSE)  # fmt: skip
-    exists = seq(words("EXISTS"), _OPEN, Action(queries.enter_exists), query, Action(queries.leave_exists), _CLOSE)
+    leads_to = seq(_OPEN, Action(do.begin()), body, Action(do.end), words("AS"), _type(dialect, behind=False), _CLOSE)
+    cast = seq(words("CAST"), Action(do.at_operand), Action(do.heard("cast")), leads_to)
+    try_cast = seq(words("TRY_CAST"), Action(do.at_operand), Action(do.heard("try")), leads_to)
+    # A query is no part that is followed.
+    nested = seq(Action(queries.may_nest), Action(do.begins("a query")))
+    exists = seq(
+        nested,
+        words("EXISTS"),
+        _OPEN,
+        Action(queries.enter_exists),
+        query,
+        Action(queries.leave_exists),
+        _CLOSE,
+    )
     elements = ALL & ~sum(bit for name, bit in BIT.items() if name[0] == "_" or name == OTHER)
-    array = seq(
-        words("ARRAY"), Action(alternatives.begin_alternatives), Sign("["),
-        listed(seq(Action(alternatives.alternative(elements)), body, Action(alternatives.end_alternative)), _COMMA),
+    list_ = seq(
+        Action(alternatives.begin_alternatives("array")), Sign("["),
+        listed(seq(Action(alternatives.alternative(elements)), body, Action(alternatives.end_alternative)), COMMA),
         Action(alternatives.end_array), Sign("]"),
     )  # fmt: skip
+    array = seq(words("ARRAY"), list_)
     known = elements & ~sum(BIT[name] for name in LITERALS)
-    rows = seq(words("ARRAY"), _OPEN, Action(queries.enter(known)), query, Action(queries.leave_array), _CLOSE)
-    inner = seq(Action(queries.deeper), body, Action(queries.shallower), _CLOSE)
+    rows = seq(
+        nested,
+        words("ARRAY"),
+        _OPEN,
+        Action(queries.enter(known)),
+        query,
+        Action(queries.leave_array),
+        _CLOSE,
+    )
+    shut = seq(Action(queries.shallower), _CLOSE)
+    inner = seq(Action(queries.deeper), body, choice(shut, compared_row(body, query)))
     value = seq(Action(queries.enter(ALL & ~BIT[OTHER])), query, Action(queries.leave_value), _CLOSE)
-    return [case, cast, exists, array, rows, seq(_OPEN, choice(inner, value))]
+    found = [case, cast, exists, array, rows, seq(_OPEN, choice(inner, value))]
+    if dialect.system.lists:
+        found += [list_, try_cast]
+    return found

@@ -36,6 +36,7 @@ __all__ = [
     "before_test",
     "between_done",
     "cast",
+    "escaped",
     "finish",
     "fits",
     "hopes",
@@ -241,6 +242,14 @@ def _before(operand: Operand, level: int) -> Operand | None:
     if left is None or left.type == UNKNOWN or (level in _NO_CHAIN and _level(left) == level):
         return None
     return left
+
+
+def escaped(operand: Operand) -> Operand | None:
+    """ESCAPE and its character behind the pattern of LIKE, which is no operand of another operator."""
+    if not operand.waits or operand.waits[-1].operator != "like":
+        return None
+    found = reduced(operand, LEVELS["like"])
+    return None if found is None else found._replace(tightest=LEVELS["compare"])
 
 
 def between_done(operand: Operand) -> Operand | None:

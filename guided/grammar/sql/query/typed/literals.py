@@ -12,7 +12,7 @@ from guided.grammar.sql.query.typed.frames import Calling
 from guided.grammar.sql.query.typed.scope import Query
 from guided.grammar.sql.query.typed.types import BIT
 
-__all__ = ["PATTERNS", "Number", "Place", "Position", "Size", "Text", "TypedText", "numbers_of", "strings_of"]
+__all__ = ["PATTERNS", "Escape", "Number", "Place", "Position", "Size", "Text", "TypedText", "numbers_of", "strings_of"]
 
 _DAY = (
     "(19|20)[0-9]{2}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31)"
@@ -68,6 +68,19 @@ def _is_field(query: Query) -> bool:
     return isinstance(call, Calling) and call.name in _FIRST_IS_FIELD and not call.types
 
 
+def _followed(
+    query: Query, values: Words | Spellings | None, quote: str = "", before: str = ""
+) -> Words | Spellings | None:
+    """Some literals, where the expression must become a group those that come next of it; of free texts none is."""
+    if query.followed is None:
+        return values
+    if values is None:
+        return _NOTHING
+    begin, end = before + quote, len(quote)
+    parts = [part[len(begin) : len(part) - end] for part in do.next_parts(query) if part.startswith(begin)]
+    return words_of(part for part in parts if part in values)
+
+
 class Number:
     """A number that the engine reads as one type."""
 
@@ -81,7 +94,7 @@ class Number:
     def allowed(self, query: Query) -> Words | Spellings | None:
         """All of the type, where one may stand."""
         fits = not query.alone and frames.fits(query.top, self.name)
-        return self.values if fits else _NOTHING
+        return _followed(query, self.values) if fits else _NOTHING
 
     def after(self, query: Query, text: str = "") -> Query | None:
         """The query behind it."""
@@ -102,8 +115,8 @@ class Text:
         if query.alone or not frames.fits(query.top, self.name):
             return _NOTHING
         if _is_field(query):
-            return _FIELDS if self.name == "'text" else _NOTHING
-        return None if self.name == "'text" else _SPELLINGS[self.name]
+            return _followed(query, _FIELDS, "'") if self.name == "'text" else _NOTHING
+        return _followed(query, None if self.name == "'text" else _SPELLINGS[self.name], "'")
 
     def after(self, query: Query, text: str = "") -> Query | None:
         """The query behind it; of any texts it is not known which."""
@@ -158,6 +171,8 @@ class Format:
     def allowed(self, query: Query) -> Words | Spellings | None:
         """Those that people write, where any text may stand."""
         free = not query.alone and frames.fits(query.top, "'text") and not _is_field(query)
+        if free and query.followed is not None:
+            return _followed(query, self._FORMATS, "'")
         return self._FORMATS if free and query.trace is not None else _NOTHING
 
     def after(self, query: Query, text: str = "") -> Query | None:
@@ -177,11 +192,28 @@ class TypedText:
 
     def allowed(self, query: Query) -> Words | Spellings | None:
         """Those of its spelling."""
-        return self.values
+        return _followed(query, self.values, "'", f"{self.target} ")
 
     def after(self, query: Query, text: str = "") -> Query | None:
         """The query behind it."""
         return do.read(do.hear(query, f"{self.target} '{text}'"), self.target, (self.target, 1))
+
+
+class Escape:
+    """The character behind ESCAPE."""
+
+    label = "a character"
+    shortest = "'!'"
+    _values = words_of("!\\#|$/~^@")
+
+    def allowed(self, query: Query) -> Words | Spellings | None:
+        """The same everywhere."""
+        return self._values
+
+    def after(self, query: Query) -> Query | None:
+        """The query behind it: the pattern is whole."""
+        found = frames.escaped(query.top)
+        return None if found is None else query.with_top(found)
 
 
 class Size:

@@ -40,8 +40,8 @@ class AliasOfColumn:
 
 def wanted(query: Query) -> list[tuple[str, str]]:
     """Names with their types that the query around waits for, which a source should define: all of one source."""
-    around = query.parent
-    if not query.is_awaited or around is None or query.result is not None:
+    around = query.awaiting
+    if around is None:
         return []
     missing = unbound(around)
     if not missing:
@@ -61,13 +61,17 @@ class CommonTable:
     label = "a name for the table"
     price = 1
 
+    def __init__(self, barred: frozenset[str] = frozenset()) -> None:
+        self.barred = barred | {"recursive"}
+
     def allowed(self, query: Query) -> Names:
         """Any that is not taken by another."""
-        return Names(words_of(()), True)
+        return Names(words_of(()), True, self.barred)
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the name noted."""
-        return None if any(name == known for known, _ in query.tables) else query._replace(name=name)
+        taken = name in self.barred or any(name == known for known, _ in query.tables)
+        return None if taken else query._replace(name=name)
 
     def suggested(self, query: Query) -> Iterable[str]:
         """A letter."""

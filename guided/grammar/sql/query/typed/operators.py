@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 
 from guided.grammar.sql.query.typed.resolution import operator_of, result_of
-from guided.grammar.sql.query.typed.system import TypeSystem
-from guided.grammar.sql.query.typed.types import ALL, ANY_NULL, BIT
+from guided.grammar.sql.query.typed.system import Signature, TypeSystem
+from guided.grammar.sql.query.typed.types import ALL, ANY_NULL, BIT, coerces
 
 __all__ = ["COMPARISONS", "EQUALITIES", "LEVELS", "compares", "result", "rights", "viable"]
 
@@ -31,9 +31,16 @@ def result(system: TypeSystem, operator: str, left: str, right: str) -> str | No
     compares = operator in ("compare", "equal")
     if system.cheapest and not compares and ANY_NULL in (left, right):
         return None
-    signature = operator_of(system, system.operators.get(operator, ()), left, right, compares=compares)
+    signature = operator_of(system, _beside(system, operator, left), left, right, compares=compares)
     given = None if signature is None else result_of(system, signature, (left, right))
     return given if given in BIT else None
+
+
+@cache
+def _beside(system: TypeSystem, operator: str, left: str) -> tuple[Signature, ...]:
+    """The operators of a name that take a left operand."""
+    found = system.operators.get(operator, ())
+    return tuple(one for one in found if coerces(system, left, one.parameters[0]))
 
 
 @cache

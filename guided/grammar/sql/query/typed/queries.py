@@ -5,13 +5,15 @@ from __future__ import annotations
 from guided.grammar.sql.query.typed import frames
 from guided.grammar.sql.query.typed.alternatives import alike, compared, compared_with, end_list
 from guided.grammar.sql.query.typed.changes import Change, at_operand, end, hear, read, untraced
+from guided.grammar.sql.query.typed.compounds.recursion import next_recursion, same
 from guided.grammar.sql.query.typed.frames import CONDITION, UNKNOWN, Operand
 from guided.grammar.sql.query.typed.scope import Query
 from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, common, is_literal, settled
 
 __all__ = [
     "MOST_DEPTH", "columns_of", "deeper", "enter", "enter_any", "enter_exists", "enter_list", "leave_any",
-    "leave_array", "leave_exists", "leave_list", "leave_value", "may_nest", "next_part", "shallower", "within",
+    "leave_array", "leave_exists", "leave_list", "leave_value", "may_nest", "next_part", "reads_itself", "shallower",
+    "within",
 ]  # fmt: skip
 
 MOST_DEPTH = 12
@@ -30,9 +32,10 @@ def enter(goal: int) -> Change:
 
 def within(query: Query, goals: tuple[int, ...] | None, *, sees: bool = True, most: int = MOST_DEPTH) -> Query | None:
     """The query that begins in brackets."""
-    if query.depth >= most:
+    around = untraced(query)
+    if around is None or query.depth >= most:
         return None
-    return Query(query.system, untraced(query), sees, query.tables, goals=goals, depth=query.depth + 1)
+    return Query(query.system, around, sees, tables=query.tables, goals=goals, depth=query.depth + 1)
 
 
 def may_nest(query: Query) -> Query | None:
@@ -83,7 +86,7 @@ def leave_array(query: Query) -> Query | None:
     return read(query.parent, "_" + kind, ("array", 2)) if "_" + kind in BIT else None
 
 
-def leave_list(query: Query) -> Query:
+def leave_list(query: Query) -> Query | None:
     """Behind the query of IN."""
     assert query.parent is not None
     return end_list(query.parent)
@@ -106,6 +109,8 @@ def next_part(name: str, *, sorts: bool) -> Change:
 
     def change(query: Query) -> Query | None:
         result = columns_of(query) if query.result is not None else tuple((o.name, o.type) for o in query.outputs)
+        if reads_itself(query):
+            return None
         # INTERSECT binds more tightly: mixed with others, literals would be of other types.
         if query.operators and (name == "intersect") != ("intersect" in query.operators):
             return None
@@ -113,22 +118,32 @@ def next_part(name: str, *, sorts: bool) -> Change:
         if not result or not all(BIT[kind] & among for _, kind in result):
             return None
         wanted = query.goals or (ALL,) * len(result)
-        goals = tuple(alike(query.system, kind, among & goal) for (_, kind), goal in zip(result, wanted, strict=True))
+        again = next_recursion(query) if name == "union" else None
+        if again is not None and again.relation is not None:
+            goals = tuple(same(query.system, kind) for _, kind in again.relation.columns)
+        else:
+            pairs = zip(result, wanted, strict=True)
+            goals = tuple(alike(query.system, kind, among & goal) for (_, kind), goal in pairs)
         if not all(goals):
             return None
-        return Query(query.system, query.parent, query.sees_parent, query.tables, result=result, goals=goals,
-                     depth=query.depth, operators=query.operators | {name})  # fmt: skip
+        return Query(query.system, query.parent, query.sees_parent, tables=query.tables, result=result, goals=goals,
+                     depth=query.depth, operators=query.operators | {name}, is_source=query.is_source,
+                     in_part=query.in_part, recursion=again)  # fmt: skip
 
     return change
+
+
+def reads_itself(query: Query) -> bool:
+    """Has the query read the common table expression whose it is?"""
+    return query.recursion is not None and query.recursion.read
 
 
 def deeper(query: Query) -> Query | None:
     """One bracket more."""
     if query.depth >= MOST_DEPTH or not frames.at_operand(query.top):
         return None
-    return query._replace(
-        depth=query.depth + 1, frames=(*query.frames, Operand(query.system, ALL)), trace=hear(query, "(").trace
-    )
+    heard = hear(query, "(")
+    return heard and heard._replace(depth=query.depth + 1, frames=(*query.frames, Operand(query.system, ALL)))
 
 
 def shallower(query: Query) -> Query | None:

@@ -50,8 +50,9 @@ def chosen(system: TypeSystem, signatures: Sequence[Signature], types: Types) ->
     if system.cheapest:
         if ANY_NULL in types:
             return None
-        least = min(_cost(system, one, types) for one in found)
-        found = [one for one in found if _cost(system, one, types) == least]
+        costs = [_cost(system, one, types) for one in found]
+        least = min(costs)
+        found = [one for one, cost in zip(found, costs, strict=True) if cost == least]
         return found[0] if len(found) == 1 else None
     found = _most(found, lambda one: sum(map(_is_exact, types, one.parameters)))
     if len(found) > 1:
@@ -62,8 +63,11 @@ def chosen(system: TypeSystem, signatures: Sequence[Signature], types: Types) ->
 
 
 def _fits(system: TypeSystem, signature: Signature, types: Types) -> bool:
-    taken = all(coerces(system, given, wanted) for given, wanted in zip(types, signature.parameters, strict=True))
-    return taken and _agrees(system, signature, types) is not None
+    # Most fit not: the tables of an engine are filled by millions of these.
+    for given, wanted in zip(types, signature.parameters, strict=True):
+        if not coerces(system, given, wanted):
+            return False
+    return _agrees(system, signature, types) is not None
 
 
 def _cost(system: TypeSystem, signature: Signature, types: Types) -> int:

@@ -15,8 +15,8 @@ from guided.grammar.sql.query.typed.system import TypeSystem
 from guided.grammar.sql.query.typed.types import BIT, SORTABLE
 
 __all__ = [
-    "Clause", "Output", "Pending", "Query", "bind", "known_names", "needed", "owed", "refer", "remaining",
-    "unbound",
+    "Clause", "Output", "Pending", "Query", "Recursion", "bind", "conflicts", "depends", "known_names", "needed",
+    "refer", "remaining", "type_of", "unbound",
 ]  # fmt: skip
 
 Column = tuple[str | None, str]
@@ -34,6 +34,9 @@ class Clause(Enum):
     HAVING = "HAVING"
     ORDER = "ORDER BY"
     LIMIT = "LIMIT"
+    VALUES = "VALUES"
+    WINDOW = "WINDOW"
+    QUALIFY = "QUALIFY"
 
 
 class Output(NamedTuple):
@@ -46,8 +49,8 @@ class Output(NamedTuple):
     """The column that it is alone."""
     loose: frozenset[Column] = frozenset()
     """Columns outside aggregates, which must be grouped where rows are."""
-    tainted: bool = False
-    """Has it an aggregate or a window?"""
+    tainted: str = ""
+    """The strongest of what makes it other than a value of a row: ``aggregate``, ``window``, ``volatile``."""
     trace: tuple[str, ...] | None = None
     """Its lexemes, where they are known."""
 
@@ -62,6 +65,17 @@ class Pending(NamedTuple):
     """Must this query's own FROM bind it?  An aggregate of a query around would be that query's."""
 
 
+class Recursion(NamedTuple):
+    """The common table expression whose query is being read, which may read itself."""
+
+    name: str
+    names: tuple[str, ...] = ()
+    """Of its columns, where they were listed."""
+    relation: Relation | None = None
+    """What may be read, once."""
+    read: bool = False
+
+
 class Query(NamedTuple):
     """One SELECT, as far as it has been read."""
 
@@ -69,6 +83,10 @@ class Query(NamedTuple):
     parent: Query | None = None
     sees_parent: bool = False
     """May names of the query around be used here?"""
+    is_source: bool = False
+    """Does it stand in FROM?"""
+    in_part: bool = False
+    """Is it in brackets, as a part of a set operation?"""
     tables: tuple[tuple[str, Relation], ...] = ()
     """Common table expressions in scope, the nearest first."""
     pending: frozenset[Pending] = frozenset()
@@ -90,7 +108,7 @@ class Query(NamedTuple):
     label: tuple[str, int] = ("", 0)
     column: Column | None = None
     loose: frozenset[Column] = frozenset()
-    tainted: bool = False
+    tainted: str = ""
     calls: tuple[str, ...] = ()
     """Aggregates and windows whose arguments are being read."""
     alone: bool = False
@@ -100,6 +118,8 @@ class Query(NamedTuple):
     grouped: bool = False
     """Was GROUP BY read?"""
     groups: frozenset[Column] = frozenset()
+    all_grouped: bool = False
+    """Was it GROUP BY ALL?"""
     several_groupings: bool = False
     """Are rows grouped by some of the groups, too, so that no column depends on a key?"""
     grouped_outputs: frozenset[int] = frozenset()
@@ -121,6 +141,20 @@ class Query(NamedTuple):
     depth: int = 0
     trace: tuple[str, ...] | None = None
     """Lexemes of the column that is being read."""
+    recursion: Recursion | None = None
+    windowed: bool = False
+    """Is there a window?"""
+    windows: frozenset[str] = frozenset()
+    """The names of windows that are used, and those that WINDOW has."""
+    defined_windows: frozenset[str] = frozenset()
+    groupings: frozenset[Column] = frozenset()
+    """The arguments of GROUPING, which must be groups."""
+    grouped_traces: frozenset[tuple[str, ...]] = frozenset()
+    """Expressions that are groups, by their lexemes."""
+    followed: frozenset[tuple[str, ...]] | None = None
+    """What must be left of the term that is read, which is one of the groups."""
+    cell: int = 0
+    """The place in a row of VALUES, or in a list of a source's columns."""
 
     @property
     def own_names(self) -> frozenset[str]:
@@ -158,16 +192,23 @@ class Query(NamedTuple):
         return self.grouped or self.aggregated
 
     @property
-    def is_awaited(self) -> bool:
-        """Is it a source of a query that waits for names?"""
+    def awaiting(self) -> Query | None:
+        """The query that waits for names, as whose source this one's columns are given; by its first part only."""
         around = self.parent
-        return (
-            around is not None
-            and not self.sees_parent
-            and around.clause is Clause.FROM
-            and not around.bound
-            and bool(around.pending)
-        )
+        if around is None or self.result is not None:
+            return None
+        if not self.is_source:
+            return around.awaiting if around.clause is Clause.VALUES and not around.sources and self.in_part else None
+        waits = around.clause is Clause.FROM and not around.bound and bool(around.pending)
+        return around if waits else None
+
+    @property
+    def named_tables(self) -> tuple[tuple[str, Relation], ...]:
+        """The common table expressions that FROM may name, the nearest first."""
+        own = self.recursion
+        if own is None or own.relation is None or own.read or self.aggregated:
+            return self.tables
+        return ((own.name, own.relation), *self.tables)
 
 
 def refer(query: Query, used: Pending) -> Query | None:
@@ -219,12 +260,22 @@ def _noted(query: Query, column: Column) -> Query | None:
         return query
     if query.clause is Clause.SELECT:
         return query._replace(loose=query.loose | {column})
-    if query.clause is Clause.HAVING or (query.clause is Clause.ORDER and query.is_grouped):
-        return query if _depends(query, column) else None
+    late = query.clause in (Clause.ORDER, Clause.WINDOW, Clause.QUALIFY)
+    if query.clause is Clause.HAVING or (late and query.is_grouped):
+        return query if depends(query, column) or query.followed is not None else _following(query)
     return query
 
 
-def _depends(query: Query, column: Column) -> bool:
+def _following(query: Query) -> Query | None:
+    """The query in which the term that is read must become one of the groups, as which it has begun."""
+    begun = query.trace
+    if begun is None or query.clause is not Clause.ORDER:
+        return None
+    left = frozenset(one[len(begun) :] for one in query.grouped_traces if one[: len(begun)] == begun)
+    return query._replace(followed=left, trace=None) if left else None
+
+
+def depends(query: Query, column: Column) -> bool:
     """Is a column of a source one of the groups, or does it depend on them?"""
     if column in query.groups:
         return True
@@ -237,13 +288,14 @@ def needed(query: Query) -> frozenset[Column]:
     """The columns of a query with its sources that must still be grouped."""
     if not query.is_grouped:
         return frozenset()
-    return frozenset(
+    loose = frozenset(
         column
         for place, output in enumerate(query.outputs)
         if place not in query.grouped_outputs
         for column in output.loose
-        if not _depends(query, column)
+        if not depends(query, column)
     )
+    return loose | (query.groupings - query.groups)
 
 
 def remaining(query: Query) -> frozenset[Column]:
@@ -284,8 +336,11 @@ def bind(query: Query) -> Query | None:
     outputs = tuple(bound for output in query.outputs for bound in _bound(after, output))
     if query.distinct and not all(SORTABLE & BIT[output.type] for output in outputs):
         return None
-    distinct_on = frozenset(own for own in (_own(after, column) for column in query.distinct_on) if own is not None)
-    return after._replace(outputs=outputs, distinct_on=distinct_on)
+    distinct_on, groupings = (
+        frozenset(own for own in (_own(after, column) for column in columns) if own is not None)
+        for columns in (query.distinct_on, query.groupings)
+    )
+    return after._replace(outputs=outputs, distinct_on=distinct_on, groupings=groupings)
 
 
 def _bound(query: Query, output: Output) -> list[Output]:
@@ -352,7 +407,7 @@ def known_names(query: Query) -> frozenset[str]:
             found.add(source.name)
             found |= {name for name, _ in source.relation.columns if name is not None}
         found |= {output.name or "" for output in at.outputs} | {name or "" for name, _ in at.result or ()}
-        for name, relation in at.tables:
+        for name, relation in at.named_tables:
             found.add(name)
             found |= {column for column, _ in relation.columns if column is not None}
         if at.relation is not None:
@@ -360,39 +415,3 @@ def known_names(query: Query) -> frozenset[str]:
         found.add(at.name)
         at = at.parent
     return frozenset(found)
-
-
-_OWED_SOURCE, _OWED_NAME, _OWED_VALUE = 56, 40, 40
-"""Bytes of a sub-query as a source, of a name in it beside its own two times, and of a value with its casts."""
-
-
-def owed(query: Query) -> int:
-    """Bytes that are enough for what a query and those around it demand beside their clauses."""
-    found = 0
-    at: Query | None = query
-    while at is not None:
-        found += _OWED_VALUE * (2 * len(at.frames) + 1)
-        found += sum(_OWED_VALUE * max(1, len(frame.waits)) for frame in at.frames if isinstance(frame, Operand))
-        if at.goals is not None:
-            found += _OWED_VALUE * max(1, len(at.goals) - len(at.outputs))
-        if not at.bound:
-            found += _sources_owed(at)
-        found += sum(24 + 4 * len(name) + len(where or "") for where, name in at.loose | needed(at))
-        for output in at.outputs:
-            found += sum(24 + 4 * len(name) + len(where or "") for where, name in output.loose)
-        found += sum(4 + 2 * len(name) + len(where or "") for where, name in at.distinct_on)
-        at = at.parent
-    return found
-
-
-def _sources_owed(query: Query) -> int:
-    missing = unbound(query)
-    groups = {pending.qualifier for pending in missing}
-    found = sum(_OWED_SOURCE + 2 * len(group or "") for group in groups)
-    found += sum(_OWED_NAME + 2 * len(pending.column) for pending in missing)
-    found += sum(_OWED_NAME + len(name) for name in conflicts(query))
-    if query.needs_from and not query.sources:
-        found += _OWED_SOURCE
-    if query.name and query.clause is Clause.SELECT:
-        found += _OWED_SOURCE + 2 * len(query.name) + 2 * _OWED_NAME
-    return found

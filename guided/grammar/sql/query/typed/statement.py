@@ -19,14 +19,20 @@ from guided.grammar.attributed.nodes import (
     words,
 )
 from guided.grammar.sql.query.typed import changes as do
-from guided.grammar.sql.query.typed import clauses, new_names, queries, sources, terms
+from guided.grammar.sql.query.typed import clauses, new_names, queries, terms
 from guided.grammar.sql.query.typed import columns as names
+from guided.grammar.sql.query.typed.calls import windowed_call
+from guided.grammar.sql.query.typed.compounds.brackets import bracketed
+from guided.grammar.sql.query.typed.compounds.values import values
 from guided.grammar.sql.query.typed.dialect import TypedDialect
-from guided.grammar.sql.query.typed.expressions import columns, expression
-from guided.grammar.sql.query.typed.full_joins import on_equal
+from guided.grammar.sql.query.typed.expressions import beginning_with, columns, expression
 from guided.grammar.sql.query.typed.literals import Place, Position, Size
-from guided.grammar.sql.query.typed.rows import rows
 from guided.grammar.sql.query.typed.scope import Query, needed
+from guided.grammar.sql.query.typed.sourcing import tables as sources
+from guided.grammar.sql.query.typed.sourcing.column_lists import alias_with_columns
+from guided.grammar.sql.query.typed.sourcing.full_joins import on_equal
+from guided.grammar.sql.query.typed.sourcing.rows import rows
+from guided.grammar.sql.query.typed.windows import defined_windows
 
 __all__ = ["select"]
 
@@ -37,35 +43,50 @@ MOST_POSITION = 40
 
 def select(dialect: TypedDialect, catalog: names.Catalog) -> Node:
     """The SELECT statements over a catalog."""
-    body, query = Rule("expression"), Rule("query")
-    body.body = expression(dialect, catalog, body, query)
-    query.body = _compound(dialect, catalog, body, query)
+    body, query, operand = Rule("expression"), Rule("query"), Rule("query as an operand")
+    body.body, one = expression(dialect, catalog, body, operand)
+    query.body = _compound(dialect, catalog, body, query, one, leads=True)
+    # Where a bracket may as well begin an expression, none leads.
+    operand.body = _compound(dialect, catalog, body, query, one, leads=False)
     return seq(query, maybe(Sign(";")))
 
 
-def _compound(dialect: TypedDialect, catalog: names.Catalog, body: Node, query: Node) -> Node:
-    core = _core(dialect, catalog, body, query)
+def _compound(
+    dialect: TypedDialect, catalog: names.Catalog, body: Rule, query: Rule, one: Node, *, leads: bool
+) -> Node:
+    """A query; ``leads`` says that its first part may be in brackets."""
+    core = choice(_core(dialect, catalog, body, query, one), values(body))
+    inner = bracketed(query)
+    part = choice(core, inner)
     operators = [
         seq(Action(queries.next_part(word.lower(), sorts=not every)), words(word + (" ALL" if every else "")))
         for word in ("UNION", "INTERSECT", "EXCEPT")
         for every in (False, True)
     ]
-    return seq(
-        maybe(_with(query)), core, Star(seq(choice(*operators), core)), maybe(_order(body)), maybe(_limit()),
-    )  # fmt: skip
+    more = seq(choice(*operators), part)
+    first = choice(core, seq(inner, more)) if leads else core
+    return seq(maybe(_with(catalog, query)), first, Star(more), maybe(_order(dialect, body)), maybe(_limit()))
 
 
-def _with(query: Node) -> Node:
+def _with(catalog: names.Catalog, query: Node) -> Node:
     hint = maybe(maybe(words("NOT")), words("MATERIALIZED"))
-    table = seq(
-        Action(clauses.begin_table), Name(new_names.CommonTable()),
-        maybe(_OPEN, listed(Name(new_names.NewColumn()), _COMMA), _CLOSE),
-        words("AS"), hint, _OPEN, Action(clauses.enter_table), query, Action(clauses.leave_table), _CLOSE,
-    )  # fmt: skip
-    return seq(Action(queries.may_nest), words("WITH"), listed(table, _COMMA))
+    # Where tables may read themselves, a name is that of the table in queries before it, too.
+    known = frozenset((*catalog.relations, *(name for of in catalog.schemas.values() for name in of)))
+    ways = []
+    for name, enter in (
+        (new_names.CommonTable(), clauses.enter_table),
+        (new_names.CommonTable(known), clauses.enter_recursive_table),
+    ):
+        table = seq(
+            Action(clauses.begin_table), Name(name), maybe(_OPEN, listed(Name(new_names.NewColumn()), _COMMA), _CLOSE),
+            words("AS"), hint, _OPEN, Action(enter), query, Action(clauses.leave_table), _CLOSE,
+        )  # fmt: skip
+        ways.append(listed(table, _COMMA))
+    plain, recursive = ways
+    return seq(Action(queries.may_nest), words("WITH"), choice(plain, seq(words("RECURSIVE"), recursive)))
 
 
-def _order(body: Node) -> Node:
+def _order(dialect: TypedDialect, body: Node) -> Node:
     direction = maybe(choice(words("ASC"), words("DESC")))
     nulls = maybe(words("NULLS"), choice(words("FIRST"), words("LAST")))
     term = choice(
@@ -73,11 +94,12 @@ def _order(body: Node) -> Node:
         Name(new_names.OutputName()),
         Name(terms.TermColumn(qualified=False)),
         seq(Name(terms.TermQualifier()), Sign("."), Name(terms.TermColumn(qualified=True))),
-        seq(Action(clauses.begin_order_term), body, Action(do.end)),
+        seq(Action(clauses.begin_order_term), body, Action(clauses.end_order_term)),
     )
-    return seq(
-        Action(_may_order), words("ORDER BY"), Action(clauses.begin_order), listed(seq(term, direction, nulls), _COMMA)
-    )
+    order = listed(seq(term, direction, nulls), _COMMA)
+    if dialect.system.all_columns:
+        order = choice(order, seq(words("ALL"), Action(clauses.order_all), direction, nulls))
+    return seq(Action(_may_order), words("ORDER BY"), Action(clauses.begin_order), order)
 
 
 def _may_order(query: Query) -> Query | None:
@@ -96,12 +118,14 @@ def _limit() -> Node:
     )
 
 
-def _core(dialect: TypedDialect, catalog: names.Catalog, body: Node, query: Node) -> Node:
+def _core(dialect: TypedDialect, catalog: names.Catalog, body: Rule, query: Rule, one: Node) -> Node:
     bare, qualified = columns(catalog)
-    one = seq(Action(clauses.begin_distinct_on), choice(*bare, qualified), Action(clauses.end_distinct_on))
-    on = seq(words("ON"), _OPEN, listed(one, _COMMA), _CLOSE)
+    apart = seq(Action(clauses.begin_distinct_on), choice(*bare, qualified), Action(clauses.end_distinct_on))
+    on = seq(words("ON"), _OPEN, listed(apart, _COMMA), _CLOSE)
     where = seq(words("WHERE"), Action(clauses.begin_where), body, Action(do.end))
-    bound = seq(Action(clauses.bound), maybe(where), _group(body))
+    named = defined_windows(body)
+    qualify = (_qualify(dialect, body, query, one),) if dialect.system.qualify else ()
+    bound = seq(Action(clauses.bound), maybe(where), _group(dialect, catalog, body), named, *qualify)
     read = seq(
         Action(clauses.end_items), words("FROM"), Action(clauses.begin_from), _sources(dialect, catalog, body, query)
     )
@@ -110,27 +134,43 @@ def _core(dialect: TypedDialect, catalog: names.Catalog, body: Node, query: Node
         maybe(choice(seq(words("DISTINCT"), choice(Action(clauses.distinct), on)), words("ALL"))),
         _items(dialect, catalog, body),
         choice(
-            seq(Action(clauses.end_items), Action(clauses.bound), maybe(where), Action(clauses.grouped)),
+            seq(Action(clauses.end_items), Action(clauses.bound), maybe(where), Action(clauses.grouped), named),
             seq(read, bound),
         ),
     )
 
 
-def _group(body: Node) -> Node:
+def _group(dialect: TypedDialect, catalog: names.Catalog, body: Node) -> Node:
     """GROUP BY and HAVING; without them nothing may be left to group."""
     place = choice(*(Literal(LiteralForm.NUMBER, Place(place)) for place in range(MOST_POSITION)))
     named = Name(new_names.OutputName())
-    free = seq(Action(clauses.begin_group_term), body, Action(clauses.end_group_term))
-    term = Choice((free, place, named), lambda query: 0 if needed(query) else -1)
+    begin, end = Action(clauses.begin_group_term), Action(clauses.end_group_term)
+    free = seq(begin, body, end)
+
+    def lacks(query: Query) -> bool:
+        return bool(needed(query))
+
+    several = seq(Action(clauses.begin_groupings), choice(words("ROLLUP"), words("CUBE")), _OPEN, free,
+                  Star(seq(_COMMA, free), lacks), _CLOSE)  # fmt: skip
+    bare, qualified = columns(catalog)
+    alone = seq(begin, choice(*bare[1:], qualified), end)
+    group = choice(seq(_OPEN, choice(seq(), seq(free, Star(seq(_COMMA, free), lacks))), _CLOSE), alone)
+    sets = seq(Action(clauses.begin_groupings), words("GROUPING SETS"), _OPEN, group,
+               Star(seq(_COMMA, group), lacks), _CLOSE)  # fmt: skip
+    term = Choice((free, place, named, several, sets), lambda query: 0 if needed(query) else -1)
     having = seq(words("HAVING"), Action(clauses.begin_having), body, Action(do.end))
-    terms = seq(term, Star(seq(_COMMA, term), lambda query: bool(needed(query))))
-    several = seq(
-        Action(clauses.begin_groupings), choice(words("ROLLUP"), words("CUBE")), _OPEN,
-        free, Star(seq(_COMMA, free), lambda query: bool(needed(query))), _CLOSE,
-    )  # fmt: skip
-    begin = seq(words("GROUP BY"), Action(clauses.begin_group))
-    group = seq(begin, choice(terms, several), Action(clauses.grouped), maybe(having))
-    return choice(Action(clauses.grouped), group)
+    terms = seq(term, Star(seq(_COMMA, term), lacks))
+    if dialect.system.all_columns:
+        terms = choice(terms, seq(words("ALL"), Action(clauses.group_all)))
+    group_by = seq(words("GROUP BY"), Action(clauses.begin_group), terms, Action(clauses.grouped), maybe(having))
+    return choice(Action(clauses.grouped), group_by, seq(Action(clauses.all_rows), having))
+
+
+def _qualify(dialect: TypedDialect, body: Rule, query: Node, one: Node) -> Node:
+    """QUALIFY, which has a window if the columns have none."""
+    begin = Action(clauses.begin_qualify)
+    first = beginning_with(dialect, windowed_call(dialect, body), one, body, query)
+    return maybe(words("QUALIFY"), begin, choice(seq(Action(clauses.has_window), body), first), Action(do.end))
 
 
 def _items(dialect: TypedDialect, catalog: names.Catalog, body: Node) -> Node:
@@ -155,20 +195,29 @@ def _items(dialect: TypedDialect, catalog: names.Catalog, body: Node) -> Node:
 
 def _sources(dialect: TypedDialect, catalog: names.Catalog, body: Node, query: Node) -> Node:
     settled = Action(clauses.settled_sources)
-    plain, joined = (_source(dialect, catalog, query, joined=joined) for joined in (False, True))
-    plain = choice(plain, rows(dialect, body))
+    functions = rows(dialect, body)
+    plain = choice(_source(dialect, catalog, query), functions)
+    lateral = _derived(dialect, query, lateral=True)
+    beside = choice(plain, lateral)
+    joined = choice(_source(dialect, catalog, query, joined=True), lateral, functions)
+    nullable = choice(_source(dialect, catalog, query, joined=True, nullable=True), lateral, functions)
+    apart = _source(dialect, catalog, query, joined=True)
     shared = _table(dialect, catalog, joined=True, merged=True)
     merged = listed(Name(sources.MergedColumn(catalog)), seq(Action(sources.may_merge), _COMMA))
     using = seq(Action(sources.may_merge), words("USING"), _OPEN, merged, settled, _CLOSE)
     on = seq(words("ON"), settled, Action(clauses.begin_on), body, Action(clauses.end_on))
-    side = choice(seq(), words("INNER"), seq(choice(words("LEFT"), words("RIGHT")), maybe(words("OUTER"))))
-    full = seq(words("FULL"), maybe(words("OUTER")))
+    outer = maybe(words("OUTER"))
+    full = seq(words("FULL"), outer)
+    inner = seq(maybe(words("INNER")), words("JOIN"), joined)
+    left = seq(words("LEFT"), outer, words("JOIN"), nullable)
+    right = seq(Action(sources.may_be_nullable), words("RIGHT"), outer, words("JOIN"), apart)
     more = choice(
-        seq(Action(clauses.comma), _COMMA, plain, settled),
-        seq(Action(clauses.cross), words("CROSS JOIN"), plain, settled),
-        seq(Action(clauses.may_join), side, words("JOIN"), joined, choice(using, on)),
+        seq(Action(clauses.comma), _COMMA, beside, settled),
+        seq(Action(clauses.cross), words("CROSS JOIN"), beside, settled),
+        seq(Action(clauses.may_join), choice(inner, left, right), choice(using, on)),
         seq(
             Action(clauses.may_join),
+            Action(sources.may_be_nullable),
             Action(sources.may_merge_any(catalog)),
             full,
             words("JOIN"),
@@ -179,17 +228,28 @@ def _sources(dialect: TypedDialect, catalog: names.Catalog, body: Node, query: N
     return seq(plain, settled, Star(more))
 
 
-def _source(dialect: TypedDialect, catalog: names.Catalog, query: Node, *, joined: bool) -> Node:
-    alias, implied = Name(sources.AliasOfSource()), Name(sources.AliasOfSource(dialect.keywords))
-    named = choice(seq(words("AS"), alias), implied)
-    table = _table(dialect, catalog, joined=joined)
-    derived = seq(_OPEN, Action(clauses.enter_source), query, Action(clauses.leave_source), _CLOSE, named)
-    return choice(table, derived)
+def _source(
+    dialect: TypedDialect, catalog: names.Catalog, query: Node, *, joined: bool = False, nullable: bool = False
+) -> Node:
+    table = _table(dialect, catalog, joined=joined, nullable=nullable)
+    return choice(table, _derived(dialect, query))
 
 
-def _table(dialect: TypedDialect, catalog: names.Catalog, *, joined: bool, merged: bool = False) -> Node:
+def _derived(dialect: TypedDialect, query: Node, *, lateral: bool = False) -> Node:
+    """A query as a source."""
+    enter = (
+        seq(Action(clauses.may_enter), words("LATERAL"), _OPEN, Action(clauses.enter_lateral))
+        if lateral
+        else seq(_OPEN, Action(clauses.enter_source))
+    )
+    return seq(enter, query, Action(clauses.leave_source), _CLOSE, alias_with_columns(dialect))
+
+
+def _table(
+    dialect: TypedDialect, catalog: names.Catalog, *, joined: bool, merged: bool = False, nullable: bool = False
+) -> Node:
     named = choice(seq(words("AS"), Name(sources.AliasOfSource())), Name(sources.AliasOfSource(dialect.keywords)))
-    name = sources.TableName(catalog, joined=joined, merged=merged)
+    name = sources.TableName(catalog, joined=joined, merged=merged, nullable=nullable)
     return seq(
         choice(Name(name), seq(Name(sources.SchemaName(name)), Sign("."), Name(name))),
         Choice((named, Action(sources.without_alias)), lambda query: 0 if sources.wants_alias(query) else 1),

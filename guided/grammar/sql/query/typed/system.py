@@ -61,6 +61,20 @@ class TypeSystem:
     """May the rows of an aggregate be ordered by a literal?"""
     null_is_text: bool = True
     """Is NULL a text where nothing else decides?"""
+    value_names: tuple[str, int] = ("column", 1)
+    """The names of the columns of VALUES, which go on with a number, and the first number."""
+    volatile: frozenset[str] = frozenset()
+    """Functions whose every call gives another value; no name of a column can stand for them."""
+    aliases: bool = False
+    """Do WHERE, HAVING and QUALIFY know the names of the result?"""
+    all_columns: bool = False
+    """Are there GROUP BY ALL and ORDER BY ALL, and ``* EXCLUDE``?"""
+    qualify: bool = False
+    """Is there QUALIFY?"""
+    lists: bool = False
+    """Are arrays written in brackets alone, and is there TRY_CAST?"""
+    leading_values: bool = True
+    """May a bracket with which a query begins begin with VALUES?"""
     labels: bool = True
     """Has an expression the name of its function, or of the type that it is cast to?"""
 

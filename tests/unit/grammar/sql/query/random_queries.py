@@ -43,6 +43,12 @@ RARE = [
     "is",
     "cast",
     "distinct",
+    "lateral",
+    "rollup",
+    "grouping",
+    "qualify",
+    "all",
+    "escape",
 ]
 """Words and signs that lead to clauses which are rare where each terminal is as likely."""
 

@@ -149,6 +149,13 @@ SYSTEM = TypeSystem(
     moments=frozenset(map(str.lower, MOMENTS)),
     null_is_text=False,
     labels=False,
+    value_names=("col", 0),
+    leading_values=False,
+    volatile=frozenset(["random", "uuid", "gen_random_uuid"]),
+    aliases=True,
+    all_columns=True,
+    qualify=True,
+    lists=True,
 )
 
 _DECLARED = {

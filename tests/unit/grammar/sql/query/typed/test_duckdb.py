@@ -67,6 +67,36 @@ SELECT s.name FROM singer s WHERE EXISTS (SELECT 1 FROM singer_in_concert x WHER
 SELECT count(*) FROM concert WHERE year = 2014 OR year <> 2015
 SELECT name FROM singer WHERE age > ALL (SELECT 2) AND age + 1 >= ANY (SELECT seats FROM concert)
 SELECT lag(age, 1, 0) OVER (ORDER BY age), age % 2, ratio * ratio, 2 ** 3 FROM singer, "Order Items"
+SELECT s.name, l.n FROM singer s, LATERAL (SELECT count(*) AS n FROM singer_in_concert x WHERE x.singer_id = s.singer_id) l
+SELECT s.name, l.name FROM singer s CROSS JOIN LATERAL (SELECT c.name FROM concert c WHERE c.stadium_id = s.age) AS l
+SELECT v.a, v.b FROM (VALUES (1, 'x'), (2, 'y')) AS v(a, b)
+VALUES (1, 'x'), (2, NULL) ORDER BY 1
+WITH v(a, b) AS (VALUES (1, 'x'), (2, 'y')) SELECT a, b FROM v
+WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 10) SELECT n FROM t
+WITH RECURSIVE t AS (SELECT singer_id, age AS a FROM singer UNION SELECT s.singer_id, a FROM t JOIN singer s USING (singer_id)) SELECT * FROM t
+(SELECT name FROM singer ORDER BY age DESC LIMIT 3) UNION ALL (SELECT name FROM concert LIMIT 2) ORDER BY name
+SELECT name FROM singer UNION (SELECT name FROM concert INTERSECT SELECT year FROM concert)
+SELECT u.n FROM ((SELECT name AS n FROM singer) EXCEPT (SELECT name FROM concert)) u
+SELECT t.a FROM (SELECT name, age FROM singer) AS t(a, b) WHERE b > 3
+SELECT name, rank() OVER w, sum(age) OVER w FROM singer WINDOW w AS (PARTITION BY country ORDER BY age)
+SELECT sum(age) OVER (ORDER BY born RANGE BETWEEN INTERVAL '7 days' PRECEDING AND CURRENT ROW) FROM singer
+SELECT avg(age) OVER (ORDER BY age GROUPS 2 PRECEDING EXCLUDE CURRENT ROW) FROM singer
+SELECT country, is_male, count(*) FROM singer GROUP BY GROUPING SETS ((country), (is_male), ())
+SELECT country, is_male, count(*) FROM singer GROUP BY country, ROLLUP (is_male)
+SELECT name FROM singer WHERE (name, age) = ('x', 3) OR (age, singer_id) > (30, 4)
+SELECT name FROM singer WHERE (name, age) IN (('x', 3), ('y', 4))
+SELECT name FROM singer WHERE (country, age) NOT IN (SELECT country, max(age) FROM singer GROUP BY country)
+SELECT upper(name), count(*) FROM singer GROUP BY upper(name) ORDER BY upper(name) DESC, count(*)
+SELECT CASE WHEN age > 30 THEN 1 ELSE 2 END, count(*) FROM singer GROUP BY 1 ORDER BY CASE WHEN age > 30 THEN 1 ELSE 2 END
+SELECT age::text, count(*) FROM singer GROUP BY age::text ORDER BY age::text
+SELECT DISTINCT upper(name) FROM singer ORDER BY upper(name)
+SELECT name FROM singer WHERE name LIKE '50!%' ESCAPE '!'
+SELECT count(*) FROM singer HAVING count(*) > 1
+SELECT country, is_male, avg(age) FROM singer GROUP BY ALL ORDER BY ALL
+SELECT name, row_number() OVER (PARTITION BY country ORDER BY age) AS rn FROM singer QUALIFY rn = 1
+SELECT name FROM singer QUALIFY row_number() OVER (PARTITION BY country ORDER BY age) = 1 AND name <> 'x'
+SELECT age + 1 AS next, count(*) AS n FROM singer WHERE next > 3 GROUP BY next HAVING n > 1
+SELECT [1, 2, 3], ['a', name], TRY_CAST(name AS INTEGER) FROM singer
 """.strip().splitlines()
 
 REFUSED = """
@@ -104,6 +134,27 @@ SELECT name FROM private.singer
 SELECT name FROM singer, concert
 SELECT born IN (SELECT name FROM singer) FROM singer
 SELECT position('a', name) FROM singer
+VALUES (1, 2), (3)
+VALUES (1), ('x')
+WITH t AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t) SELECT n FROM t
+WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT name FROM t) SELECT n FROM t
+SELECT v.c FROM (VALUES (1)) AS v(a)
+SELECT v.a FROM (VALUES (1)) AS v(a, b)
+(SELECT name FROM singer ORDER BY age) UNION SELECT name, age FROM singer
+(VALUES (1)) UNION SELECT 1
+SELECT rank() OVER w FROM singer
+SELECT rank() OVER w FROM singer WINDOW v AS (ORDER BY age)
+SELECT sum(age) OVER (ORDER BY name RANGE BETWEEN INTERVAL '7 days' PRECEDING AND CURRENT ROW) FROM singer
+SELECT country, count(*) FROM singer GROUP BY GROUPING SETS ((is_male), ())
+SELECT name FROM singer WHERE (name, age) = ('x', 3, 4)
+SELECT name FROM singer WHERE (name, age) IN (SELECT name FROM singer)
+SELECT upper(name), count(*) FROM singer GROUP BY upper(name) ORDER BY lower(name)
+SELECT upper(name), count(*) FROM singer GROUP BY upper(name) ORDER BY upper(name) || name
+SELECT name, count(*) FROM singer HAVING count(*) > 1
+SELECT name FROM singer QUALIFY age = 1
+SELECT count(*) AS n FROM singer WHERE n > 1
+SELECT random() AS r FROM singer WHERE r > 0.5
+SELECT country, rank() OVER () FROM singer GROUP BY ALL QUALIFY rank() OVER () = 1
 """.strip().splitlines()
 
 STRICTER = """

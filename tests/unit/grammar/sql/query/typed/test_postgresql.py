@@ -63,6 +63,34 @@ SELECT total, many.country FROM (SELECT country, count(*) AS total FROM singer G
 SELECT avg(total) FROM (SELECT country, count(*) AS total FROM singer GROUP BY country) AS many
 SELECT "group", "weird ""name", "Größe" FROM "Order Items" WHERE length > '2 hours'
 SELECT s.name FROM singer s WHERE EXISTS (SELECT 1 FROM singer_in_concert x WHERE x.singer_id = s.singer_id)
+SELECT s.name, l.n FROM singer s, LATERAL (SELECT count(*) AS n FROM singer_in_concert x WHERE x.singer_id = s.singer_id) l
+SELECT s.name, l.name FROM singer s CROSS JOIN LATERAL (SELECT c.name FROM concert c WHERE c.stadium_id = s.age) AS l
+SELECT v.a, v.b FROM (VALUES (1, 'x'), (2, 'y')) AS v(a, b)
+VALUES (1, 'x'), (2, NULL) ORDER BY 1
+WITH v(a, b) AS (VALUES (1, 'x'), (2, 'y')) SELECT a, b FROM v
+WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 10) SELECT n FROM t
+WITH RECURSIVE t AS (SELECT singer_id, age AS a FROM singer UNION SELECT s.singer_id, a FROM t JOIN singer s USING (singer_id)) SELECT * FROM t
+(SELECT name FROM singer ORDER BY age DESC LIMIT 3) UNION ALL (SELECT name FROM concert LIMIT 2) ORDER BY name
+SELECT name FROM singer UNION (SELECT name FROM concert INTERSECT SELECT year FROM concert)
+SELECT u.n FROM ((SELECT name AS n FROM singer) EXCEPT (SELECT name FROM concert)) u
+SELECT t.a FROM (SELECT name, age FROM singer) AS t(a, b) WHERE b > 3
+SELECT s.name, l.name FROM singer s LEFT JOIN LATERAL (SELECT c.name FROM concert c ORDER BY c.at = s.born LIMIT 1) l ON TRUE
+SELECT name, tag FROM concert CROSS JOIN LATERAL unnest(tags) AS tag
+SELECT name FROM concert LEFT JOIN LATERAL unnest(tags) AS tag ON TRUE
+SELECT name, rank() OVER w, sum(age) OVER w FROM singer WINDOW w AS (PARTITION BY country ORDER BY age)
+SELECT sum(age) OVER (ORDER BY born RANGE BETWEEN INTERVAL '7 days' PRECEDING AND CURRENT ROW) FROM singer
+SELECT avg(age) OVER (ORDER BY age GROUPS 2 PRECEDING EXCLUDE CURRENT ROW) FROM singer
+SELECT country, is_male, count(*) FROM singer GROUP BY GROUPING SETS ((country), (is_male), ())
+SELECT country, is_male, count(*) FROM singer GROUP BY country, ROLLUP (is_male)
+SELECT name FROM singer WHERE (name, age) = ('x', 3) OR (age, singer_id) > (30, 4)
+SELECT name FROM singer WHERE (name, age) IN (('x', 3), ('y', 4))
+SELECT name FROM singer WHERE (country, age) NOT IN (SELECT country, max(age) FROM singer GROUP BY country)
+SELECT upper(name), count(*) FROM singer GROUP BY upper(name) ORDER BY upper(name) DESC, count(*)
+SELECT CASE WHEN age > 30 THEN 1 ELSE 2 END, count(*) FROM singer GROUP BY 1 ORDER BY CASE WHEN age > 30 THEN 1 ELSE 2 END
+SELECT age::text, count(*) FROM singer GROUP BY age::text ORDER BY age::text
+SELECT DISTINCT upper(name) FROM singer ORDER BY upper(name)
+SELECT name FROM singer WHERE name LIKE '50!%' ESCAPE '!'
+SELECT count(*) FROM singer HAVING count(*) > 1
 """.strip().splitlines()
 
 REFUSED = """
@@ -93,6 +121,31 @@ SELECT name FROM private.singer
 SELECT name, singer_id FROM singer GROUP BY CUBE (singer_id)
 SELECT s.name FROM singer s FULL JOIN concert c ON s.singer_id < c.stadium_id
 SELECT substr(name, 3000000000) FROM singer
+SELECT rank() OVER w FROM singer
+SELECT rank() OVER w FROM singer WINDOW v AS (ORDER BY age)
+SELECT sum(age) OVER (ORDER BY name RANGE BETWEEN INTERVAL '7 days' PRECEDING AND CURRENT ROW) FROM singer
+SELECT country, count(*) FROM singer GROUP BY GROUPING SETS ((is_male), ())
+SELECT name FROM singer WHERE (name, age) = ('x', 3, 4)
+SELECT name FROM singer WHERE (name, age) IN (SELECT name FROM singer)
+SELECT upper(name), count(*) FROM singer GROUP BY upper(name) ORDER BY lower(name)
+SELECT upper(name), count(*) FROM singer GROUP BY upper(name) ORDER BY upper(name) || name
+SELECT DISTINCT upper(name) FROM singer ORDER BY lower(name)
+SELECT name, count(*) FROM singer HAVING count(*) > 1
+VALUES (1, 2), (3)
+VALUES (1), ('x')
+WITH t AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t) SELECT n FROM t
+WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT name FROM t) SELECT n FROM t
+SELECT v.c FROM (VALUES (1)) AS v(a)
+SELECT v.a FROM (VALUES (1)) AS v(a, b)
+(SELECT name FROM singer ORDER BY age) UNION SELECT name, age FROM singer
+SELECT l.n FROM singer s, (SELECT s.age AS n) l
+SELECT s.name FROM singer s RIGHT JOIN LATERAL (SELECT s.age) l ON TRUE
+WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n + 1.5 FROM t) SELECT n FROM t
+WITH RECURSIVE t AS (SELECT price AS n FROM concert UNION ALL SELECT n + 1.5 FROM t) SELECT n FROM t
+WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT count(*)::int FROM t) SELECT n FROM t
+WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT 2 FROM singer LEFT JOIN t ON TRUE) SELECT n FROM t
+WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n FROM t LIMIT 3) SELECT n FROM t
+WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT a.n FROM t a, t b) SELECT n FROM t
 """.strip().splitlines()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from guided.grammar.attributed.nodes import Action, Name, Names, Node, Sign, Spelled, choice, seq, words
+from guided.grammar.attributed.nodes import Action, Name, Names, Node, Sign, Spelled, choice, maybe, seq, words
 from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed import clauses
@@ -12,7 +12,7 @@ from guided.grammar.sql.query.typed.calls import FunctionName, arguments, end_ca
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.relations import Relation
 from guided.grammar.sql.query.typed.scope import Query
-from guided.grammar.sql.query.typed.sources import with_source
+from guided.grammar.sql.query.typed.sourcing.tables import with_source
 from guided.grammar.sql.query.typed.types import ALL
 
 __all__ = ["rows"]
@@ -24,8 +24,8 @@ def rows(dialect: TypedDialect, body: Node) -> Node:
     """A function as a source."""
     known = [name for name in dialect.system.row_sets if not name.startswith(dialect.named_rows)]
     call = seq(
-        Action(do.begin(ALL)), Name(FunctionName(known, "scalar"), Spelled.WORD), Sign("("), arguments(body),
-        Action(end_call), Sign(")"), Action(_end_rows),
+        maybe(words("LATERAL")), Action(do.begin(ALL)), Name(FunctionName(known, "scalar"), Spelled.WORD), Sign("("),
+        arguments(body), Action(end_call), Sign(")"), Action(_end_rows),
     )  # fmt: skip
     named = choice(seq(words("AS"), Name(_Alias())), Name(_Alias(dialect.keywords)))
     column = seq(Sign("("), Name(_Column()), Sign(")"))

@@ -9,12 +9,13 @@ from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed import clauses
 from guided.grammar.sql.query.typed.columns import Catalog
-from guided.grammar.sql.query.typed.full_joins import joins
 from guided.grammar.sql.query.typed.relations import Relation, Source, bare_columns
 from guided.grammar.sql.query.typed.scope import Query, unbound
+from guided.grammar.sql.query.typed.sourcing.full_joins import joins
 
 __all__ = [
-    "AliasOfSource", "MergedColumn", "SchemaName", "TableName", "may_merge", "may_merge_any", "mergeable",
+    "AliasOfSource", "MergedColumn", "SchemaName", "TableName", "goes_by", "may_be_nullable", "may_merge",
+    "may_merge_any", "mergeable",
     "wants_alias", "with_source", "without_alias",
 ]  # fmt: skip
 
@@ -22,21 +23,25 @@ _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 
 
 class TableName:
-    """A relation in FROM; ``joined`` says that USING may follow, ``merged`` that it is a FULL JOIN."""
+    """A relation in FROM.
+
+    ``joined`` says that USING may follow, ``merged`` that it is a FULL JOIN, ``nullable`` that rows may lack it.
+    """
 
     label = "a table"
 
-    def __init__(self, catalog: Catalog, *, joined: bool, merged: bool = False) -> None:
+    def __init__(self, catalog: Catalog, *, joined: bool, merged: bool = False, nullable: bool = False) -> None:
         self.catalog = catalog
         self.joined = joined
         self.merged = merged
+        self.nullable = nullable or merged
         self.price = catalog.longest
 
     def allowed(self, query: Query) -> Names:
         """All of which some FROM can be made."""
         named = self._named(query)
         if (
-            not query.tables
+            not query.named_tables
             and not query.schema
             and not self.merged
             and not any(pending.qualifier is None for pending in query.pending)
@@ -48,7 +53,8 @@ class TableName:
     def _named(self, query: Query) -> dict[str, Relation]:
         if query.schema:
             return self.catalog.schemas[query.schema]
-        return {**self.catalog.relations, **dict(reversed(query.tables))}
+        tables = query.tables if self.nullable else query.named_tables
+        return {**self.catalog.relations, **dict(reversed(tables))}
 
     def _fits(self, query: Query, relation: Relation) -> bool:
         """Agree its columns with what waits for them?"""
@@ -64,7 +70,10 @@ class TableName:
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the relation noted."""
-        return query._replace(name=name, relation=self._named(query)[name], schema="")
+        relation, own = self._named(query)[name], query.recursion
+        if own is not None and own.relation is not None and own.name == name and not query.schema:
+            query = query._replace(recursion=own._replace(read=True))
+        return query._replace(name=name, relation=relation, schema="")
 
     def suggested(self, query: Query) -> Iterable[str]:
         """Relations that bind pending names; where none can, none (a sub-query will), and where none waits any."""
@@ -133,10 +142,11 @@ def _has(relation: Relation, query: Query, qualifier: str) -> bool:
 
 def without_alias(query: Query) -> Query | None:
     """A relation that goes by its own name."""
-    return with_source(query, query.name) if query.name and _goes_by(query, query.name) else None
+    return with_source(query, query.name) if query.name and goes_by(query, query.name) else None
 
 
-def _goes_by(query: Query, name: str) -> bool:
+def goes_by(query: Query, name: str) -> bool:
+    """Can the relation that was read go by a name?"""
     assert query.relation is not None
     return name not in query.own_names and _has(query.relation, query, name)
 
@@ -163,15 +173,15 @@ class AliasOfSource:
 
     def _awaited(self, query: Query) -> list[str]:
         waiting = sorted({pending.qualifier for pending in unbound(query) if pending.qualifier is not None})
-        return [name for name in waiting if _goes_by(query, name)]
+        return [name for name in waiting if goes_by(query, name)]
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the source."""
-        return None if name in self.excluded or not _goes_by(query, name) else with_source(query, name)
+        return None if name in self.excluded or not goes_by(query, name) else with_source(query, name)
 
     def suggested(self, query: Query) -> Iterable[str]:
         """What is awaited, else a letter."""
-        return self._awaited(query)[:1] or [letter for letter in _LETTERS if _goes_by(query, letter)][:1]
+        return self._awaited(query)[:1] or [letter for letter in _LETTERS if goes_by(query, letter)][:1]
 
 
 def wants_alias(query: Query) -> bool:
@@ -179,7 +189,7 @@ def wants_alias(query: Query) -> bool:
     waiting = {pending.qualifier for pending in unbound(query) if pending.qualifier is not None}
     if query.relation is None:
         return False
-    if not _goes_by(query, query.name):
+    if not goes_by(query, query.name):
         return True
     if query.name in waiting:
         return False
@@ -230,6 +240,11 @@ def may_merge_any(catalog: Catalog) -> do.Change:
         return query if len(name.allowed(query).words) else None
 
     return change
+
+
+def may_be_nullable(query: Query) -> Query | None:
+    """A join behind which rows may lack the sources so far; the engine does not have a query so read itself."""
+    return None if query.recursion is not None and query.recursion.read else query
 
 
 def may_merge(query: Query) -> Query | None:

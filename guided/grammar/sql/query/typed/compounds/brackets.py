@@ -1,0 +1,29 @@
+"""Parts of a set operation in brackets, which have clauses of their own."""
+
+from __future__ import annotations
+
+from guided.grammar.attributed.nodes import Action, Node, Sign, seq
+from guided.grammar.sql.query.typed.queries import columns_of, within
+from guided.grammar.sql.query.typed.scope import Clause, Output, Query
+
+__all__ = ["bracketed"]
+
+
+def bracketed(query: Node) -> Node:
+    """A query in brackets as a part."""
+    return seq(Sign("("), Action(_enter), query, Action(_leave), Sign(")"))
+
+
+def _enter(query: Query) -> Query | None:
+    """Begin it; what it may see is what its part may see."""
+    part = query._replace(bound=True, clause=Clause.VALUES)
+    begun = within(part, query.goals, sees=query.sees_parent)
+    return None if begun is None else begun._replace(in_part=True)
+
+
+def _leave(query: Query) -> Query:
+    """Behind it: its columns are the part's, of which ORDER BY may name no others."""
+    part = query.parent
+    assert part is not None
+    outputs = tuple(Output(name, kind) for name, kind in columns_of(query))
+    return part._replace(outputs=outputs, distinct=True)

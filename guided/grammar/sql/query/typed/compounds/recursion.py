@@ -1,0 +1,42 @@
+"""WITH RECURSIVE: the last part of a UNION may read what its first parts give, once, outside of other queries.
+
+The engine wants the types of the first parts to be those of the whole, to the digits of a number and the size of a
+text.  These are not followed: where a column may have some, the table does not read itself.
+Source: https://www.postgresql.org/docs/current/queries-with.html#QUERIES-WITH-RECURSIVE.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from guided.grammar.sql.query.typed.relations import Relation
+from guided.grammar.sql.query.typed.scope import Query, Recursion
+from guided.grammar.sql.query.typed.system import TypeSystem
+from guided.grammar.sql.query.typed.types import BIT, OTHER, common, settled
+
+__all__ = ["next_recursion", "same"]
+
+_SIZED = ("varchar", "bpchar", "numeric", "numeric2", "numeric3", "numeric4")
+
+
+def next_recursion(query: Query) -> Recursion | None:
+    """What the next part of a UNION may read."""
+    own = query.recursion
+    if own is None:
+        return None
+    columns = []
+    for place, output in enumerate(query.outputs):
+        kind = settled(query.system, output.type)
+        name = own.names[place] if own.names else output.name if query.result is None else query.result[place][0]
+        if query.result is not None and query.result[place][1] != output.type:
+            return own._replace(relation=None)
+        if kind == OTHER or (kind.removeprefix("_") in _SIZED and (output.loose or output.trace is None)):
+            return own._replace(relation=None)
+        columns.append((name, kind))
+    return own._replace(relation=Relation(tuple(columns)))
+
+
+@cache
+def same(system: TypeSystem, name: str) -> int:
+    """The types that have no other common type with one than that."""
+    return sum(bit for other, bit in BIT.items() if common(system, name, other) == name)

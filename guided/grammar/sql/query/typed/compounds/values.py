@@ -1,0 +1,91 @@
+"""VALUES: rows of expressions, whose columns have names that the engine gives them."""
+
+from __future__ import annotations
+
+from guided.grammar.attributed.nodes import Action, Node, Sign, Star, seq, words
+from guided.grammar.sql.query.typed import changes as do
+from guided.grammar.sql.query.typed.alternatives import alike
+from guided.grammar.sql.query.typed.scope import Clause, Output, Query
+from guided.grammar.sql.query.typed.system import TypeSystem
+from guided.grammar.sql.query.typed.types import ALL, BIT, LITERALS, common, settled
+
+__all__ = ["values"]
+
+_OPEN, _CLOSE, _COMMA = Sign("("), Sign(")"), Sign(",")
+
+
+def values(body: Node) -> Node:
+    """VALUES and its rows."""
+    cell = seq(Action(_begin_cell), body, Action(_end_cell))
+    row = seq(Action(_begin_row), _OPEN, cell, Star(seq(_COMMA, cell), _wants_cell), Action(_end_row), _CLOSE)
+    return seq(words("VALUES"), Action(_begin), row, Star(seq(_COMMA, row)), Action(_end))
+
+
+def _begin(query: Query) -> Query | None:
+    """Behind VALUES: there will be no sources."""
+    leads = query.in_part and query.result is None and query.parent is not None and query.parent.result is None
+    if leads and not query.system.leading_values:
+        return None
+    return query._replace(clause=Clause.VALUES, bound=True)
+
+
+def _begin_row(query: Query) -> Query:
+    return query._replace(cell=0)
+
+
+def _begin_cell(query: Query) -> Query | None:
+    place = query.cell
+    goal = ALL
+    if query.goals is not None:
+        if place >= len(query.goals):
+            return None
+        goal = _settling(query.system, query.goals[place])
+    if query.distinct:
+        # A row is there already.
+        if place >= len(query.outputs):
+            return None
+        goal = alike(query.system, query.outputs[place].type, goal)
+    found = do.push(query, goal)
+    return None if found is None else found._replace(trace=())
+
+
+def _settling(system: TypeSystem, goal: int) -> int:
+    """Some types with the literals that will be one of them where nothing else decides."""
+    kept = goal
+    for name in LITERALS:
+        if not BIT[settled(system, name)] & goal:
+            kept &= ~BIT[name]
+    return kept
+
+
+def _end_cell(query: Query) -> Query | None:
+    ended = do.end(query)
+    if ended is None:
+        return None
+    place, kind, outputs = ended.cell, ended.value, list(ended.outputs)
+    if ended.distinct:
+        shared = common(ended.system, outputs[place].type, kind)
+        if shared is None:
+            return None
+        outputs[place] = outputs[place]._replace(type=shared, trace=None)
+    else:
+        name, first = ended.system.value_names
+        outputs.append(Output(f"{name}{place + first}", kind, trace=ended.trace))
+    return ended._replace(outputs=tuple(outputs), cell=place + 1, trace=None, column=None, label=("", 0))
+
+
+def _wants_cell(query: Query) -> bool:
+    """Must one more cell come?"""
+    wanted = len(query.outputs) if query.distinct else 0 if query.goals is None else len(query.goals)
+    return query.cell < wanted
+
+
+def _end_row(query: Query) -> Query | None:
+    # ORDER BY may name but the columns of the rows, as behind DISTINCT.
+    return None if _wants_cell(query) else query._replace(distinct=True)
+
+
+def _end(query: Query) -> Query:
+    """Behind the last row: what is a literal still is a text."""
+    outputs = (one._replace(type=settled(query.system, one.type), trace=None) for one in query.outputs)
+    return query._replace(outputs=tuple(outputs), cell=0)

@@ -1,0 +1,118 @@
+"""Rows that are compared: (a, b) = (1, 2), (a, b) IN (SELECT ...).
+
+A row is no value of its own: what begins as a bracket around an expression becomes one by its comma, and then a
+comparison must follow.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from guided.grammar.attributed.nodes import Action, Node, Sign, Star, choice, listed, maybe, seq, words
+from guided.grammar.sql.query.typed import changes as do
+from guided.grammar.sql.query.typed import frames, queries
+from guided.grammar.sql.query.typed.frames import CONDITION, UNKNOWN
+from guided.grammar.sql.query.typed.operators import COMPARISONS, LEVELS
+from guided.grammar.sql.query.typed.scope import Query
+from guided.grammar.sql.query.typed.types import BIT, OTHER, SORTABLE
+
+__all__ = ["compared_row"]
+
+_OPEN, _CLOSE, _COMMA = Sign("("), Sign(")"), Sign(",")
+MOST_COLUMNS = 6
+
+
+class _Row(NamedTuple):
+    """A row on the left, by the types of its parts, and how many of the right side were read."""
+
+    types: tuple[str, ...]
+    read: int = 0
+
+
+def compared_row(body: Node, query: Node) -> Node:
+    """What follows the first part of a row in brackets: its other parts, and what it is compared with."""
+    part = seq(Action(_begin_part), body, Action(_end_part))
+    left = seq(Action(_begin), _COMMA, part, Star(seq(_COMMA, part)), _CLOSE)
+    other = seq(Action(_begin_other), body, Action(_end_other))
+    right = seq(_OPEN, other, Star(seq(_COMMA, other), _wants_other), Action(_whole), _CLOSE)
+    compare = seq(choice(*map(Sign, COMPARISONS)), right)
+    inside = choice(
+        seq(Action(_enter), query, Action(_leave)), listed(right, _COMMA)
+    )  # fmt: skip
+    among = seq(maybe(words("NOT")), words("IN"), _OPEN, inside, _CLOSE)
+    return seq(left, choice(compare, among), Action(_compared))
+
+
+def _begin(query: Query) -> Query | None:
+    """At the first comma: the bracket was that of a row."""
+    begun = do.untraced(query)
+    ended = None if begun is None else do.end(begun)
+    if ended is None or ended.value in (UNKNOWN, OTHER) or not BIT[ended.value] & SORTABLE:
+        return None
+    top = ended.top
+    begins = not top.type and not (top.waits and top.system.levels[top.waits[-1].operator] >= LEVELS["compare"])
+    if not begins or not frames.hopes(top, LEVELS["compare"]) & BIT["bool"]:
+        return None
+    return ended._replace(frames=(*ended.frames, _Row((ended.value,))), depth=ended.depth - 1)
+
+
+def _row(query: Query) -> _Row:
+    row = query.frames[-1]
+    assert isinstance(row, _Row)
+    return row
+
+
+def _begin_part(query: Query) -> Query | None:
+    return do.push(query, SORTABLE) if len(_row(query).types) < MOST_COLUMNS else None
+
+
+def _end_part(query: Query) -> Query | None:
+    ended = do.end(query)
+    if ended is None or ended.value == OTHER:
+        return None
+    return ended.with_top(_Row((*_row(ended).types, ended.value)))
+
+
+def _goal(query: Query, place: int) -> int:
+    return frames.rights(query.system, "compare", _row(query).types[place], CONDITION)
+
+
+def _begin_other(query: Query) -> Query | None:
+    row = _row(query)
+    return do.push(query, _goal(query, row.read)) if row.read < len(row.types) else None
+
+
+def _end_other(query: Query) -> Query | None:
+    ended = do.end(query)
+    if ended is None:
+        return None
+    row = _row(ended)
+    return ended.with_top(row._replace(read=row.read + 1))
+
+
+def _wants_other(query: Query) -> bool:
+    row = _row(query)
+    return row.read < len(row.types)
+
+
+def _whole(query: Query) -> Query | None:
+    """Behind the last part of a row on the right; another may follow."""
+    return None if _wants_other(query) else query.with_top(_row(query)._replace(read=0))
+
+
+def _enter(query: Query) -> Query | None:
+    """Begin the query whose rows it is compared with."""
+    return queries.within(query, tuple(_goal(query, place) for place in range(len(_row(query).types))))
+
+
+def _leave(query: Query) -> Query:
+    """Behind it."""
+    assert query.parent is not None
+    return query.parent
+
+
+def _compared(query: Query) -> Query:
+    """A condition was read; what follows must not bind as tightly as the comparison."""
+    below = query._replace(frames=query.frames[:-1], alone=False)
+    found = frames.as_condition(below.top._replace(column=None, plain=False), "compare")
+    return below.with_top(found._replace(tightest=LEVELS["is"]))

@@ -1,0 +1,156 @@
+"""Names of a query in FROM, and of its columns: (VALUES (1, 'x')) AS v(a, b)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from guided.grammar.attributed.nodes import Action, Choice, Name, Names, Node, Sign, Star, choice, seq, words
+from guided.grammar.attributed.words import words_of
+from guided.grammar.sql.query.typed import clauses
+from guided.grammar.sql.query.typed.dialect import TypedDialect
+from guided.grammar.sql.query.typed.relations import Relation
+from guided.grammar.sql.query.typed.scope import Query, unbound
+from guided.grammar.sql.query.typed.sourcing.tables import goes_by, with_source
+
+__all__ = ["alias_with_columns"]
+
+_LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
+_COMMA = Sign(",")
+
+
+def alias_with_columns(dialect: TypedDialect) -> Node:
+    """The name, and the list of all columns, if there is one."""
+    named = choice(seq(words("AS"), Name(_Alias())), Name(_Alias(dialect.keywords)))
+    column = Name(_Column())
+    wanted = Star(seq(_COMMA, column), lambda query: query.cell < len(query.relation.columns))
+    listed = seq(Action(_begin), Sign("("), column, wanted, Sign(")"), Action(_listed))
+    return seq(named, Choice((Action(_unlisted), listed), lambda query: 0 if _fits(query, query.name) else 1))
+
+
+def _waiting(query: Query, name: str) -> dict[str, str]:
+    """The columns that wait for a source of a name, with their types if these are known."""
+    found: dict[str, str] = {}
+    for pending in query.pending:
+        if pending.qualifier == name and pending.column != "*":
+            found[pending.column] = pending.type or found.get(pending.column, "")
+    return found
+
+
+def _fits(query: Query, name: str) -> bool:
+    """Can it go by a name with the columns as they are?"""
+    assert query.relation is not None
+    if not goes_by(query, name):
+        return False
+    types = query.relation.types
+    return all(clauses.admits(query, column, kind, joined=False) for column, kind in types.items())
+
+
+def _can_be_listed(query: Query, waiting: dict[str, str], kinds: Iterable[str]) -> bool:
+    """Is there a column for each that waits?"""
+    left = Counter(kinds)
+    if query.aggregated and waiting and not all(map(clauses.is_sortable, left)):
+        return False
+    wanted = Counter(kind for kind in waiting.values() if kind)
+    return len(waiting) <= sum(left.values()) and all(left[kind] >= count for kind, count in wanted.items())
+
+
+def _begin(query: Query) -> Query | None:
+    """Before the list."""
+    assert query.relation is not None
+    waiting = _waiting(query, query.name)
+    kinds = [kind for _, kind in query.relation.columns]
+    return query._replace(cell=0) if _can_be_listed(query, waiting, kinds) else None
+
+
+def _unlisted(query: Query) -> Query | None:
+    """No list follows."""
+    return with_source(query, query.name) if _fits(query, query.name) else None
+
+
+def _listed(query: Query) -> Query | None:
+    """Behind the list, which has all columns."""
+    assert query.relation is not None
+    if query.cell != len(query.relation.columns):
+        return None
+    return with_source(query._replace(cell=0), query.name)
+
+
+class _Alias:
+    """The name that the query goes by."""
+
+    label = "an alias"
+    price = 1
+
+    def __init__(self, excluded: frozenset[str] = frozenset()) -> None:
+        self.excluded = excluded
+
+    def allowed(self, query: Query) -> Names:
+        """Names in use before FROM that fit, and any other."""
+        awaited = words_of(name for name in self._awaited(query) if name not in self.excluded)
+        return Names(awaited, True, self.excluded)
+
+    def _awaited(self, query: Query) -> list[str]:
+        waiting = sorted({pending.qualifier for pending in unbound(query) if pending.qualifier is not None})
+        return [name for name in waiting if self._may_be(query, name)]
+
+    def _may_be(self, query: Query, name: str) -> bool:
+        if name in self.excluded or name in query.own_names:
+            return False
+        noted = query._replace(name=name)
+        return _fits(query, name) or (_begin(noted) is not None and bool(_names(noted._replace(cell=0))))
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query with the name noted."""
+        return query._replace(name=name) if self._may_be(query, name) else None
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """What is awaited, also where it can only stand behind AS; else a letter."""
+        waiting = sorted({pending.qualifier for pending in unbound(query) if pending.qualifier is not None})
+        known = [name for name in waiting if _fits(query, name)][:1]
+        return known or self._awaited(query)[:1] or [one for one in _LETTERS if self._may_be(query, one)][:1]
+
+
+def _renamed(query: Query, name: str) -> Query | None:
+    """The query with the next column named, None where what waits would have no column left."""
+    relation, place = query.relation, query.cell
+    assert relation is not None
+    if place >= len(relation.columns) or name in query.system.moments:
+        return None
+    taken = [known for known, _ in relation.columns[:place]]
+    kind = relation.columns[place][1]
+    if name in taken or not clauses.admits(query, name, kind, joined=False):
+        return None
+    waiting = {one: wanted for one, wanted in _waiting(query, query.name).items() if one not in taken}
+    wanted = waiting.pop(name, "")
+    rest = relation.columns[place + 1 :]
+    if wanted not in ("", kind) or not _can_be_listed(query, waiting, (other for _, other in rest)):
+        return None
+    columns = (*relation.columns[:place], (name, kind), *rest)
+    return query._replace(relation=Relation(columns), cell=place + 1)
+
+
+def _names(query: Query) -> list[str]:
+    """Names that the next column may have, those that wait first."""
+    waiting = _waiting(query, query.name)
+    known = sorted(waiting, key=lambda name: (not waiting[name], name))
+    return [name for name in (*known, *_LETTERS) if _renamed(query, name) is not None][:1]
+
+
+class _Column:
+    """The name of one of its columns."""
+
+    label = "a name for the column"
+    price = 1
+
+    def allowed(self, query: Query) -> Names:
+        """Any."""
+        return Names(words_of(()), True)
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query with the column named."""
+        return _renamed(query, name)
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """One that will do."""
+        return _names(query)

@@ -1,0 +1,163 @@
+"""Windows: OVER and what stands in its brackets, and the windows that the clause WINDOW gives names.
+
+A name is used before WINDOW defines it, as columns are before FROM: SELECT does not end before each has its definition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from guided.grammar.attributed.nodes import (
+    Action,
+    Choice,
+    Literal,
+    LiteralForm,
+    Name,
+    Names,
+    Node,
+    Sign,
+    Star,
+    choice,
+    listed,
+    maybe,
+    seq,
+    words,
+)
+from guided.grammar.attributed.words import words_of
+from guided.grammar.sql.query.typed import changes as do
+from guided.grammar.sql.query.typed.literals import Size, TypedText
+from guided.grammar.sql.query.typed.scope import Clause, Query
+from guided.grammar.sql.query.typed.types import SORTABLE
+
+__all__ = ["defined_windows", "ordering", "over"]
+
+_OPEN, _CLOSE, _COMMA = Sign("("), Sign(")"), Sign(",")
+_LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
+_MOMENTS = ("date", "timestamp", "timestamptz")
+
+
+def ordering(expression: Node, begin: do.Change) -> Node:
+    """Terms by which rows are ordered."""
+    return listed(_term(expression, begin), _COMMA)
+
+
+def _term(expression: Node, begin: do.Change) -> Node:
+    direction = maybe(choice(words("ASC"), words("DESC")))
+    nulls = maybe(words("NULLS"), choice(words("FIRST"), words("LAST")))
+    return seq(Action(begin), expression, Action(do.end), direction, nulls)
+
+
+def over(expression: Node) -> Node:
+    """OVER and a window, or the name of one."""
+    # A name would need its definition.
+    bracket = seq(_OPEN, _window(expression), _CLOSE)
+    return seq(words("OVER"), Choice((bracket, Name(_WindowName())), lambda query: 0))
+
+
+def _between(unit: str, first: Node, last: Node) -> Node:
+    return seq(words(unit), choice(first, seq(words("BETWEEN"), first, words("AND"), last)))
+
+
+def _window(expression: Node) -> Node:
+    by = listed(seq(Action(do.begin(SORTABLE)), expression, Action(do.end)), _COMMA)
+    size = Literal(LiteralForm.NUMBER, Size(0, 9999))
+    begin = choice(words("UNBOUNDED PRECEDING"), words("CURRENT ROW"))
+    end = choice(words("UNBOUNDED FOLLOWING"), words("CURRENT ROW"))
+    first = choice(begin, seq(size, words("PRECEDING")))
+    last = choice(end, seq(size, words("FOLLOWING")))
+    span = seq(words("INTERVAL"), Literal(LiteralForm.STRING, _Span("'interval", "interval"), hears=True))
+    spans = _between("RANGE", choice(begin, seq(span, words("PRECEDING"))), choice(end, seq(span, words("FOLLOWING"))))
+    without = maybe(
+        words("EXCLUDE"), choice(words("CURRENT ROW"), words("GROUP"), words("TIES"), words("NO OTHERS"))
+    )  # fmt: skip
+    frame = seq(choice(_between("ROWS", first, last), _between("RANGE", begin, end)), without)
+    ordered_frame = seq(
+        choice(_between("ROWS", first, last), _between("RANGE", begin, end), _between("GROUPS", first, last)), without
+    )
+    moving = seq(Action(_by_moment), spans, without)
+    term = _term(expression, do.begin(SORTABLE))
+    more = seq(_COMMA, term, Star(seq(_COMMA, term)), maybe(ordered_frame))
+    ordered = seq(words("ORDER BY"), term, choice(seq(), ordered_frame, moving, more))
+    return seq(maybe(words("PARTITION BY"), by), choice(seq(), frame, ordered))
+
+
+def _by_moment(query: Query) -> Query | None:
+    """Are the rows ordered by one date or time, from which a span leads to another?"""
+    return query if query.value in _MOMENTS else None
+
+
+class _Span(TypedText):
+    """A span of time that is no operand, only the size of a frame."""
+
+    def after(self, query: Query, text: str = "") -> Query | None:
+        """The query as it was."""
+        return query
+
+
+class _WindowName:
+    """The name of a window behind OVER; before WINDOW any, behind it those that it has."""
+
+    label = "a window"
+    price = 1
+
+    def allowed(self, query: Query) -> Names:
+        """Any, or those that are defined."""
+        if query.clause is Clause.SELECT:
+            return Names(words_of(query.windows), True)
+        return Names(words_of(query.defined_windows))
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query that demands it."""
+        if query.clause is Clause.SELECT:
+            return query._replace(windows=query.windows | {name})
+        return query if name in query.defined_windows else None
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """One that is used already, else a letter."""
+        if query.clause is Clause.SELECT:
+            return sorted(query.windows, key=len)[:1] or _LETTERS[:1]
+        return sorted(query.defined_windows, key=len)
+
+
+class _NewWindow:
+    """The name of a window that is being defined."""
+
+    label = "a name for the window"
+    price = 1
+
+    def allowed(self, query: Query) -> Names:
+        """Any but those that are defined."""
+        return Names(words_of(query.windows - query.defined_windows), True, query.defined_windows)
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query with the window defined."""
+        if name in query.defined_windows:
+            return None
+        return query._replace(defined_windows=query.defined_windows | {name})
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """One that is used, else a letter."""
+        missing = sorted(query.windows - query.defined_windows)
+        return missing or [letter for letter in _LETTERS if letter not in query.defined_windows]
+
+
+def defined_windows(expression: Node) -> Node:
+    """The clause WINDOW, or nothing where no name waits for it."""
+    one = seq(Name(_NewWindow()), words("AS"), _OPEN, _window(expression), _CLOSE)
+    clause = seq(words("WINDOW"), Action(_begin), one, Star(seq(_COMMA, one), _lacks), Action(_done))
+    return Choice((Action(_done), clause), lambda query: 1 if _lacks(query) else 0)
+
+
+def _begin(query: Query) -> Query:
+    """Behind WINDOW."""
+    return query._replace(clause=Clause.WINDOW)
+
+
+def _lacks(query: Query) -> bool:
+    """Does a name wait for its window?"""
+    return bool(query.windows - query.defined_windows)
+
+
+def _done(query: Query) -> Query | None:
+    """Where all names have their windows."""
+    return None if _lacks(query) else query
