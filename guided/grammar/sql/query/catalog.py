@@ -37,6 +37,8 @@ class Catalog:
     lexis: Lexis
     forward: bool = True
     """May SELECT use names that only a sub-query in FROM will define?"""
+    schema_name: str = ""
+    """What may stand before the name of a table, folded; empty where nothing may."""
 
     @staticmethod
     def relations_of(tables: Iterable[Table], lexis: Lexis) -> dict[str, Relation]:

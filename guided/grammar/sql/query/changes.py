@@ -80,6 +80,19 @@ def enter_source(*, merging: bool) -> Change:
     return change
 
 
+def enter_part(query: Query) -> Query | None:
+    """Begin a part of a set operation in brackets, which is the whole statement."""
+    return enter(sees=False, width=query.width)(query._replace(clause=Clause.VALUES))
+
+
+def leave_part(query: Query) -> Query:
+    """Behind it: its columns are the part's, by names that ORDER BY may use."""
+    around = query.parent
+    assert around is not None
+    outputs = tuple(Output(name, is_alias=name is not None) for name in result_of(query))
+    return around._replace(outputs=outputs, bound=True, clause=Clause.VALUES, mixture=query.mixture)
+
+
 def leave(query: Query) -> Query:
     """The query around, with the columns of the one that ends."""
     assert query.parent is not None

@@ -21,6 +21,7 @@ from guided.grammar.sql.query.scope import (
     bare_names,
     barred_below,
     barred_by_star,
+    has_windows,
     is_full,
     is_local,
     knows,
@@ -544,7 +545,7 @@ class FunctionName:
             if query.laws.one_aggregate and _is_in_aggregate(query.parent):
                 return False
             return (late or ordered) and CallKind.AGGREGATE not in within
-        return query.clause in (Clause.SELECT, Clause.ORDER) and not within - {CallKind.SCALAR}
+        return has_windows(query) and not within - {CallKind.SCALAR}
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the call open."""

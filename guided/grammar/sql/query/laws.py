@@ -23,6 +23,8 @@ class Laws:
     """Must names of tables not end with a blank?"""
     one_aggregate: bool = False
     """Has an aggregate no other in its arguments, not even in a sub-query?"""
+    part_windows: bool = True
+    """May ORDER BY of a part in brackets have a window?"""
     case_folded: bool = False
     """Are common table expressions of one name but for its letter case the same?"""
 

@@ -42,7 +42,7 @@ _OWED_SOURCE, _OWED_NAME = 30, 9
 """
 
 
-_OWED_WINDOW = 24
+_OWED_WINDOW = 56
 """Bytes of the definition of a window beside its name."""
 
 

@@ -6,7 +6,16 @@ from guided.grammar.sql.query import limits
 from guided.grammar.sql.query.changes import enter, operand
 from guided.grammar.sql.query.scope import Clause, Query
 
-__all__ = ["begin_other", "begin_row", "end_other", "end_row", "enter_row", "next_of_other", "next_of_row"]
+__all__ = [
+    "begin_other",
+    "begin_row",
+    "end_other",
+    "end_row",
+    "enter_members",
+    "enter_row",
+    "next_of_other",
+    "next_of_row",
+]
 
 MOST_VALUES = 8
 """Values of a row."""
@@ -35,6 +44,12 @@ def end_row(query: Query) -> Query:
 def enter_row(query: Query) -> Query | None:
     """Begin a query of as many columns."""
     return enter(sees=True, width=query.row)(query)
+
+
+def enter_members(query: Query) -> Query | None:
+    """Begin a query whose rows it may be one of, without LIMIT."""
+    entered = enter_row(query)
+    return None if entered is None else entered._replace(no_limit=True)
 
 
 def begin_other(query: Query) -> Query | None:

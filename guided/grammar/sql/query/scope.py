@@ -22,7 +22,7 @@ __all__ = [
     "Call", "CallKind", "Clause", "Item", "Mixture",
     "Output", "Pending", "Query", "Recursion", "Taint", "Window", "WindowNeed",
     "WindowUse",
-    "bare_names", "barred_below", "barred_by_star", "bind", "conflicts", "is_barred", "is_full",
+    "bare_names", "barred_below", "barred_by_star", "bind", "conflicts", "has_windows", "is_barred", "is_full",
     "is_local", "known_names",
     "knows", "must_be_whole", "refer", "unbound", "waiting_names",
 ]  # fmt: skip
@@ -407,6 +407,14 @@ def is_full(query: Query, qualifier: str | None) -> bool:
     """May no more names of a source, or without one, wait for FROM?"""
     waiting = {pending.qualifier for pending in query.pending}
     return len(query.pending) >= MOST_PENDING or (qualifier not in waiting and len(waiting) >= MOST_QUALIFIERS)
+
+
+def has_windows(query: Query) -> bool:
+    """May windows be used in the clause that is read?"""
+    if query.clause is not Clause.ORDER:
+        return query.clause is Clause.SELECT
+    in_part = query.parent is not None and query.parent.clause is Clause.VALUES
+    return query.laws.part_windows or not in_part
 
 
 def refer(query: Query, pending: Pending, *, inner: bool = False) -> Query | None:

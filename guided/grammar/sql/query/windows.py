@@ -7,7 +7,18 @@ from collections.abc import Iterable
 from guided.grammar.attributed.nodes import Names
 from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query import limits
-from guided.grammar.sql.query.scope import Call, CallKind, Clause, Item, Query, Taint, Window, WindowNeed, WindowUse
+from guided.grammar.sql.query.scope import (
+    Call,
+    CallKind,
+    Clause,
+    Item,
+    Query,
+    Taint,
+    Window,
+    WindowNeed,
+    WindowUse,
+    has_windows,
+)
 
 __all__ = [
     "NewWindow", "WindowName", "begin_window", "begin_windows", "define_window", "end_window", "end_windows",
@@ -19,7 +30,7 @@ _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 
 def may_be_window(query: Query) -> Query | None:
     """OVER, where windows may be."""
-    if query.clause not in (Clause.SELECT, Clause.ORDER):
+    if not has_windows(query):
         return None
     if any(call.kind is not CallKind.SCALAR for call in query.calls) or not limits.window_fits(query):
         return None
@@ -67,9 +78,9 @@ class WindowName:
     """A window by its name: behind OVER, or at the beginning of one that ``extends`` it."""
 
     label = "a window"
-    price = 1
 
-    def __init__(self, excluded: frozenset[str] = frozenset(), *, extends: bool = False) -> None:
+    def __init__(self, excluded: frozenset[str] = frozenset(), *, extends: bool = False, price: int = 1) -> None:
+        self.price = price
         self.excluded = excluded
         self.extends = extends
 

@@ -112,6 +112,7 @@ MARIADB = Dialect(
         comma_apart=True,
         selected_first=True,
         no_blank_end=True,
+        part_windows=False,
         case_folded=True,
     ),
 )

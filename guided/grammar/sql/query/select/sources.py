@@ -7,6 +7,7 @@ from guided.grammar.sql.query import changes as do
 from guided.grammar.sql.query import kinds
 from guided.grammar.sql.query.dialect import TableFunction
 from guided.grammar.sql.query.relations import Relation
+from guided.grammar.sql.query.schemas import table_name
 from guided.grammar.sql.query.scope import Clause, Query, unbound
 from guided.grammar.sql.query.select.parts import Parts
 
@@ -62,7 +63,7 @@ def _source(parts: Parts, joining: kinds.Joining) -> Node:
     implied = Name(kinds.AliasOfSource(parts.catalog, parts.dialect.keywords))
     named = choice(seq(words("AS"), alias), implied)
     table = seq(
-        Name(kinds.TableName(parts.catalog, joining)),
+        table_name(kinds.TableName(parts.catalog, joining)),
         Choice((named, Action(do.without_alias)), lambda query: 0 if kinds.wants_alias(query) else 1),
     )
     entered = Action(do.enter_source(merging=joining is kinds.Joining.USING))

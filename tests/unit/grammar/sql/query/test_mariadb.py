@@ -69,6 +69,11 @@ WITH RECURSIVE a(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM a WHERE x < 5) SELE
 SELECT country AS 'The country', count(*) AS 'N (all)' FROM singer GROUP BY `the country` ORDER BY `N (all)` DESC
 SELECT json_extract(name, '$.a'), json_value(name, '$.b') FROM singer
 SELECT name FROM singer s WHERE (SELECT count(*) FROM singer_in_concert x WHERE x.singer_id = s.singer_id) > 2
+SELECT name, rank() OVER w, sum(age) OVER w FROM singer WINDOW w AS (PARTITION BY country ORDER BY age DESC)
+SELECT name FROM singer WHERE (name, age) = ('x', 3) OR (age, singer_id) > (30, 4)
+SELECT name FROM singer WHERE (name, age) IN (('x', 3), ('y', 4))
+SELECT name FROM singer WHERE (country, age) NOT IN (SELECT country, max(age) FROM singer GROUP BY country)
+(SELECT name FROM singer ORDER BY age LIMIT 3) UNION ALL (SELECT name FROM concert LIMIT 2) ORDER BY name LIMIT 5
 """.strip().splitlines()
 
 REFUSED = r"""
@@ -122,6 +127,12 @@ SELECT 'a\'
 SELECT name FROM singer LIMIT 1 + 1
 WITH a AS (SELECT 1), A AS (SELECT 2) SELECT 1
 SELECT singer.name FROM singer AS _utf8
+SELECT rank() OVER w FROM singer
+SELECT rank() OVER w WINDOW w AS (ORDER BY 1)
+SELECT name FROM singer WHERE (name, age) = ('x', 3, 4)
+SELECT name FROM singer WHERE (name, age) IN (SELECT name FROM singer)
+(SELECT name FROM singer) UNION (SELECT name, age FROM singer)
+(WITH a AS (SELECT 1 AS x) SELECT x FROM a) UNION (SELECT 1)
 SELECT age FROM singer UNION SELECT name, age FROM singer
 """.strip().splitlines()
 
@@ -145,6 +156,18 @@ def session(url: str) -> Iterator[ReadOnlySession]:
 @pytest.fixture(scope="module")
 def languages(schema: DatabaseSchema) -> tuple[AttributedLanguage, AttributedLanguage]:
     return query_language(schema), query_language(schema, forward=False)
+
+
+def test_a_table_may_stand_behind_its_database(
+    schema: DatabaseSchema, languages: tuple[AttributedLanguage, ...], session: ReadOnlySession
+) -> None:
+    for text, fits in (
+        (f"SELECT s.name FROM {schema.default_schema}.singer s", True),
+        ("SELECT 1 FROM d.singer", False),
+    ):
+        assert (refusal(languages[0], text) is None) is fits
+        if fits:
+            session.prepare(text)
 
 
 @pytest.mark.parametrize("text", TAKEN)

@@ -50,6 +50,8 @@ SELECT name FROM singer ORDER BY CASE WHEN age > 1 AND age < 3 THEN 1 END
 SELECT rowid, s.oid FROM singer AS s WHERE rowid > 3 ORDER BY s._rowid_
 SELECT name FROM singer WHERE rowid IN (SELECT c.rowid FROM concert c WHERE singer.rowid = c._rowid_)
 SELECT json, root FROM json_each('[]')
+SELECT s.name, concert.name FROM main.singer AS s JOIN Main.concert USING (name)
+WITH singer AS (SELECT 1 AS x) SELECT s.name FROM main.singer AS s
 """.strip().splitlines()
 
 REFUSED = """
@@ -94,6 +96,8 @@ SELECT rowid FROM singer, concert
 SELECT (SELECT rowid FROM concert, old) FROM singer
 SELECT singer_id FROM (SELECT rowid FROM singer_in_concert)
 SELECT json FROM json_each('[]'), (SELECT 1 AS json)
+SELECT name FROM temp.singer
+WITH c AS (SELECT 1 AS x) SELECT x FROM main.c
 """.strip().splitlines()
 
 

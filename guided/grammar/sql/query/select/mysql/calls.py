@@ -11,6 +11,7 @@ from guided.grammar.attributed.nodes import (
     Node,
     Sign,
     Spelled,
+    Star,
     choice,
     listed,
     maybe,
@@ -24,11 +25,13 @@ from guided.grammar.sql.query.literals import AnyString
 from guided.grammar.sql.query.scope import CallKind, Mixture
 from guided.grammar.sql.query.select.mysql.parts import MysqlParts
 
-__all__ = ["call", "unit"]
+__all__ = ["call", "unit", "windows"]
 
 _UNITS = """MICROSECOND SECOND MINUTE HOUR DAY WEEK MONTH QUARTER YEAR"""
 _LONG_UNITS = """SECOND_MICROSECOND MINUTE_MICROSECOND MINUTE_SECOND HOUR_MICROSECOND HOUR_SECOND HOUR_MINUTE
 DAY_MICROSECOND DAY_SECOND DAY_MINUTE DAY_HOUR YEAR_MONTH"""
+_WINDOW = 14
+"""Bytes of the shortest window in brackets: ends have no names of windows."""
 _RANKS = ("rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead")
 """Window functions that want an order, and have no frame."""
 _NUMBERS = ("row_number",)
@@ -138,9 +141,7 @@ def _over(parts: MysqlParts, *, orders: bool, frames: bool) -> Node:
     partition = maybe(words("PARTITION BY"), listed(parts.expression, parts.comma))
     order = seq(words("ORDER BY"), listed(seq(parts.expression, direction), parts.comma))
     frame = maybe(_frame(parts)) if frames else seq()
-    return seq(
-        words("OVER"),
-        Action(window.may_be_window),
+    inline = seq(
         parts.open,
         Action(window.begin_window),
         partition,
@@ -149,6 +150,27 @@ def _over(parts: MysqlParts, *, orders: bool, frames: bool) -> Node:
         Action(window.end_window),
         parts.close,
     )
+    return seq(words("OVER"), Action(window.may_be_window), choice(inline, Name(window.WindowName(price=_WINDOW))))
+
+
+def windows(parts: MysqlParts) -> Node:
+    """The clause WINDOW; all functions take a window with an order and without a frame, so all have one."""
+    direction = maybe(choice(words("ASC"), words("DESC")))
+    partition = maybe(words("PARTITION BY"), listed(parts.expression, parts.comma))
+    order = seq(words("ORDER BY"), listed(seq(parts.expression, direction), parts.comma))
+    one = seq(
+        Name(window.NewWindow()),
+        words("AS"),
+        Action(window.begin_window),
+        parts.open,
+        partition,
+        order,
+        Action(window.end_window),
+        parts.close,
+        Action(window.define_window),
+    )
+    clause = seq(Action(window.begin_windows), words("WINDOW"), one, Star(seq(parts.comma, one), window.wants_window))
+    return seq(maybe(clause), Action(window.end_windows))
 
 
 def _frame(parts: MysqlParts) -> Node:

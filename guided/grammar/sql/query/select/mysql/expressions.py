@@ -15,7 +15,7 @@ from guided.grammar.attributed.nodes import (
     words,
 )
 from guided.grammar.sql.query import changes as do
-from guided.grammar.sql.query import values
+from guided.grammar.sql.query import rows, values
 from guided.grammar.sql.query.scope import Mixture
 from guided.grammar.sql.query.select.mysql.calls import call, unit
 from guided.grammar.sql.query.select.mysql.parts import MysqlParts
@@ -48,7 +48,27 @@ def _comparison(parts: MysqlParts) -> Node:
     truth = seq(words("IS"), maybe(words("NOT")), choice(*map(words, ("NULL", "TRUE", "FALSE", "UNKNOWN"))))
     ordered = choice(*(Sign(sign) for sign in parts.dialect.comparisons if sign != "<=>"))
     tail = choice(seq(compare, predicate), seq(ordered, every), truth)
-    return seq(predicate, Star(seq(Action(do.operator), tail)))
+    return choice(seq(predicate, Star(seq(Action(do.operator), tail))), _row(parts, ordered))
+
+
+def _row(parts: MysqlParts, ordered: Node) -> Node:
+    """A row of columns and literals, compared with others."""
+    element = choice(parts.number, parts.string, parts.bare, seq(parts.qualifier, Sign("."), parts.qualified))
+    more = seq(Action(rows.next_of_row), parts.comma, element)
+    row = seq(Action(rows.begin_row), parts.open, element, more, Star(more), parts.close)
+    other = seq(
+        Action(rows.begin_other),
+        parts.expression,
+        Star(seq(Action(rows.next_of_other), parts.comma, parts.expression)),
+        Action(rows.end_other),
+        parts.close,
+    )
+    query = seq(Action(rows.enter_row), parts.compound, Action(do.leave_operand), parts.close)
+    compared = seq(ordered, parts.open, choice(other, query))
+    member = seq(Action(rows.enter_members), parts.compound, Action(do.leave_operand), parts.close)
+    among = choice(seq(listed(seq(parts.open, other), parts.comma), parts.close), member)
+    within = seq(maybe(words("NOT")), words("IN"), parts.open, among)
+    return seq(row, Action(do.operator), choice(compared, within), Action(rows.end_row))
 
 
 def _member(parts: MysqlParts) -> Node:

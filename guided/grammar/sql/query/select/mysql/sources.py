@@ -6,6 +6,7 @@ from guided.grammar.attributed.nodes import Action, Choice, Name, Node, Star, ch
 from guided.grammar.sql.query import changes as do
 from guided.grammar.sql.query import common_tables as tables
 from guided.grammar.sql.query import kinds
+from guided.grammar.sql.query.schemas import table_name
 from guided.grammar.sql.query.scope import unbound
 from guided.grammar.sql.query.select.mysql.parts import MysqlParts
 from guided.grammar.sql.query.select.sources import may_join
@@ -47,7 +48,7 @@ def _source(parts: MysqlParts, joining: kinds.Joining) -> Node:
     implied = Name(kinds.AliasOfSource(parts.catalog, parts.dialect.keywords), is_exact=parts.is_exact)
     named = choice(seq(words("AS"), alias), implied)
     table = seq(
-        Name(kinds.TableName(parts.catalog, joining), is_exact=parts.is_exact),
+        table_name(kinds.TableName(parts.catalog, joining), is_exact=parts.is_exact),
         Choice((named, Action(do.without_alias)), lambda query: 0 if kinds.wants_alias(query) else 1),
     )
     entered = Action(do.enter_source(merging=joining is kinds.Joining.USING))

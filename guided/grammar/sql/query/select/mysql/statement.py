@@ -5,10 +5,12 @@ from __future__ import annotations
 from guided.grammar.attributed.nodes import Action, Name, Node, Sign, Star, choice, listed, maybe, seq, words
 from guided.grammar.sql.query import changes as do
 from guided.grammar.sql.query import common_tables as tables
+from guided.grammar.sql.query import windows as window
 from guided.grammar.sql.query.catalog import Catalog
 from guided.grammar.sql.query.dialect import Dialect
 from guided.grammar.sql.query.scope import Clause, bind
 from guided.grammar.sql.query.select.core import items
+from guided.grammar.sql.query.select.mysql.calls import windows
 from guided.grammar.sql.query.select.mysql.expressions import expression
 from guided.grammar.sql.query.select.mysql.parts import MysqlParts
 from guided.grammar.sql.query.select.mysql.sources import sources
@@ -21,16 +23,34 @@ def select(catalog: Catalog, dialect: Dialect) -> Node:
     parts = MysqlParts(catalog, dialect)
     parts.expression.body = expression(parts)
     parts.compound.body = _compound(parts)
-    return seq(parts.compound, maybe(Sign(";")))
+    return seq(choice(parts.compound, _bracketed(parts)), maybe(Sign(";")))
+
+
+def _more(parts: MysqlParts, one: Node) -> Node:
+    """A set operation and its right side."""
+    every = maybe(choice(words("ALL"), words("DISTINCT")))
+    united = seq(Action(do.next_united), words("UNION"), every, one)
+    compared = seq(Action(do.next_part), choice(words("INTERSECT"), words("EXCEPT")), every, one)
+    return choice(united, compared)
 
 
 def _compound(parts: MysqlParts) -> Node:
-    every = maybe(choice(words("ALL"), words("DISTINCT")))
+    return seq(maybe(_with(parts)), _parts(parts))
+
+
+def _parts(parts: MysqlParts) -> Node:
+    """SELECT, and others behind set operations."""
     one = _core(parts)
-    united = seq(Action(do.next_united), words("UNION"), every, one)
-    compared = seq(Action(do.next_part), choice(words("INTERSECT"), words("EXCEPT")), every, one)
     behind = choice(seq(), seq(Action(tables.not_within_itself), maybe(_order(parts)), maybe(_limit(parts))))
-    return seq(maybe(_with(parts)), one, Star(choice(united, compared)), behind)
+    return seq(one, Star(_more(parts, one)), behind)
+
+
+def _bracketed(parts: MysqlParts) -> Node:
+    """A whole statement whose parts stand in brackets, with ORDER BY and LIMIT of their own."""
+    inside = _parts(parts)
+    one = seq(parts.open, Action(do.enter_part), inside, Action(do.leave_part), parts.close)
+    more = _more(parts, one)
+    return seq(one, more, Star(more), maybe(_order(parts)), maybe(_limit(parts)))
 
 
 def _with(parts: MysqlParts) -> Node:
@@ -71,14 +91,13 @@ def _core(parts: MysqlParts) -> Node:
     where = seq(words("WHERE"), parts.expression)
     read = seq(Action(do.end_items), words("FROM"), Action(do.begin_from), sources(parts), Action(bind))
     alone = seq(Action(do.end_items), Action(bind), maybe(words("FROM DUAL")))
+    behind = seq(maybe(where), maybe(group), maybe(having))
     return seq(
         words("SELECT"),
         maybe(choice(words("DISTINCT"), words("ALL"))),
         items(parts),
-        choice(alone, read),
-        maybe(where),
-        maybe(group),
-        maybe(having),
+        # Without tables there is no clause WINDOW.
+        choice(seq(Action(window.end_windows), alone, behind), seq(read, behind, windows(parts))),
     )
 
 
