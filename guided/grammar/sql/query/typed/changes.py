@@ -12,7 +12,8 @@ from guided.grammar.sql.query.typed.types import ALL
 __all__ = [
     "Change",
     "at_operand",
-    "begin", "begins",
+    "begin",
+    "begins",
     "cast",
     "castable",
     "conjunction",
@@ -21,6 +22,7 @@ __all__ = [
     "fitting",
     "negation",
     "next_parts",
+    "null_test",
     "open_operand",
     "operand",
     "operator",
@@ -31,8 +33,7 @@ __all__ = [
     "second_bound",
     "sign",
     "subscript",
-    "test",
-    "test_of_condition",
+    "truth_test",
 ]  # fmt: skip
 
 Change = Callable[[Query], Query | None]
@@ -200,13 +201,13 @@ def second_bound(query: Query) -> Query | None:
     return None if found is None else hear(query.with_top(found), "second bound")
 
 
-def test(query: Query) -> Query | None:
+def null_test(query: Query) -> Query | None:
     """IS NULL and the like, of any type."""
     found = frames.before_test(query.top, "is", ALL)
     return None if found is None else hear(query.with_top(frames.as_condition(found, "is")), "is")
 
 
-def test_of_condition(query: Query) -> Query | None:
+def truth_test(query: Query) -> Query | None:
     """IS TRUE and the like."""
     found = frames.before_test(query.top, "is", CONDITION)
     return None if found is None else hear(query.with_top(frames.as_condition(found, "is")), "is")

@@ -181,14 +181,14 @@ def _behind(dialect: TypedDialect, body: Node, query: Node) -> Node:
                   Action(do.end_subscript), Sign("]"))  # fmt: skip
     not_ = maybe(words("NOT"), Action(do.heard("not")))
     null = seq(
-        Action(do.test),
+        Action(do.null_test),
         choice(
             seq(words("IS"), not_, words("NULL"), Action(do.heard("null"))),
             seq(words("ISNULL"), Action(do.heard("null"))),
             seq(words("NOTNULL"), Action(do.heard("not null"))),
         ),
     )
-    truth = seq(Action(do.test_of_condition), words("IS"), not_,
+    truth = seq(Action(do.truth_test), words("IS"), not_,
                 choice(*(_heard(word) for word in ("TRUE", "FALSE", "UNKNOWN"))))  # fmt: skip
     element_ = seq(Action(alternatives.begin_element), body, Action(do.end))
     elements = seq(listed(element_, COMMA), Action(alternatives.end_list))
