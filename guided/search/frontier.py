@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from guided import tokenset
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError
+from guided.lm.given import language_model
 from guided.lm.model import LanguageModel, Sequences
 
 __all__ = ["Choices", "Frontier", "Frontiers", "Node"]
@@ -137,6 +138,7 @@ class Frontier:
         """``sequences`` is the model started on the prompt, where others share it (`Frontiers`)."""
         if max_tokens < 1:
             raise GuidedError(f"max_tokens is {max_tokens}", remedy="Allow at least 1 token: the end of the text.")
+        model = language_model(model)
         self.constraint = constraint
         self.vocabulary = constraint.vocabulary
         self.max_tokens = max_tokens
@@ -242,6 +244,7 @@ class Frontiers:
             raise GuidedError(
                 f"{len(constraints)} constraints for {len(prompts)} prompts", remedy="Give one for each prompt."
             )
+        model = language_model(model)
         self._sequences = model.start([list(prompt) for prompt in prompts])
         self.each = [
             Frontier(model, prompt, constraint, max_tokens, sequences=self._sequences)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from guided.constraint.protocol import Constrains
+from guided.lm.given import language_model
 from guided.lm.model import NOTHING, LanguageModel, Needs, Sequences
 from guided.lm.wrapped import WrappedModel
 from guided.search.beam import check_sizes
@@ -102,7 +103,7 @@ class _Counted(WrappedModel):
     """A model that knows what was computed after the prompt was read."""
 
     def __init__(self, model: LanguageModel) -> None:
-        super().__init__(model)
+        super().__init__(language_model(model))
         self._passes = self._positions = 0
 
     def start(self, prompts: Sequence[Sequence[int]], needs: Needs = NOTHING) -> Sequences:

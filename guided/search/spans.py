@@ -20,6 +20,7 @@ import torch
 from numpy.typing import NDArray
 
 from guided.errors import GuidedError
+from guided.lm.given import language_model
 from guided.lm.model import LanguageModel, Sequences
 
 __all__ = ["Span", "best_spans"]
@@ -60,6 +61,7 @@ def best_spans(
 
     Raises `GuidedError` when there is no such span, or no id to end with.
     """
+    model = language_model(model)
     ends = sorted(model.eos_ids if end_ids is None else {int(end) for end in end_ids})
     if not ends or not all(0 <= end < model.width for end in ends):
         raise GuidedError(f"an answer cannot end with one of the ids {ends}", remedy="Pass end_ids of this model.")

@@ -21,6 +21,7 @@ from guided.html import card, facts, marked, number, share
 from guided.infer.distribution import distributions_of
 from guided.infer.potentials.potential import Potential, as_potential
 from guided.infer.weights import log_one_minus_exp, log_sum_exp
+from guided.lm.given import language_model
 from guided.lm.model import LanguageModel
 from guided.vocab.vocabulary import Vocabulary
 
@@ -144,7 +145,7 @@ def distortions(
     goal = as_potential(potential)
     if not sequences:
         return []
-    rows = model.start([prompt])
+    rows = language_model(model).start([prompt])
     first = rows.last.logits
     rows.select([0] * len(sequences))
     # The scores after the last token of a sequence say nothing about it.

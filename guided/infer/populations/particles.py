@@ -27,6 +27,7 @@ from guided.infer.runs.content import described
 from guided.infer.runs.progress import Progress, Step
 from guided.infer.token_samplers.token_sampler import Draw, TokenSampler
 from guided.infer.weights import effective_sample_size, family_shares, log_mean_exp, log_sum_exp, relative_error
+from guided.lm.given import language_model
 from guided.lm.model import LanguageModel
 
 __all__ = ["Particles", "Status"]
@@ -97,7 +98,7 @@ class Particles:
             self._branches = Branches(model, prompt, self.tree, size)
         else:
             self._branches = draft.branches(
-                model, prompt, self.tree, size,
+                language_model(model), prompt, self.tree, size,
                 constraint=_constraint_in(potential), eos_ids=self._eos, max_tokens=max_tokens,
             )  # fmt: skip
         self._proposals = None if proposal is None else Branches(proposal, prompt, self.tree, size)

@@ -12,6 +12,7 @@ from typing import Protocol
 from guided.constraint.protocol import Constrains
 from guided.infer.distribution import TokenDistribution, distributions_of
 from guided.infer.result import Cost
+from guided.lm.given import language_model
 from guided.lm.model import LanguageModel
 
 __all__ = ["Branches", "Drafts", "PrefixTree"]
@@ -54,7 +55,7 @@ class Branches:
     """The model's next-token distributions after some nodes of a tree, computed as one batch of distinct prefixes."""
 
     def __init__(self, model: LanguageModel, prompt: Sequence[int], tree: PrefixTree, size: int) -> None:
-        self._model = model
+        self._model = model = language_model(model)
         self._tree = tree
         self._size = size
         self._passes, self._positions = model.calls.passes, model.calls.positions

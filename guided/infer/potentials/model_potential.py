@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from guided.infer.errors import PotentialError
 from guided.infer.potentials.potential import Potential
 from guided.infer.weights import log_sum_exp
+from guided.lm.given import language_model
 from guided.lm.model import LanguageModel, Sequences
 from guided.vocab.vocabulary import Vocabulary
 
@@ -40,7 +41,7 @@ class ModelPotential(Potential[Tokens]):
     has_rows = True
 
     def __init__(self, model: LanguageModel, prompt: Sequence[int], vocabulary: Vocabulary) -> None:
-        self.model = model
+        self.model = language_model(model)
         self.prompt = tuple(int(token) for token in prompt)
         self.vocabulary = vocabulary
         self._sequences: Sequences | None = None

@@ -30,6 +30,7 @@ from guided.infer.runs.rounds import Round, RoundProgress
 from guided.infer.sequences.exploration import Exploration
 from guided.infer.sequences.visited import ROOT, Visited
 from guided.infer.weights import log_sum_exp
+from guided.lm.given import language_model
 from guided.lm.model import LanguageModel
 
 __all__ = ["Attempt", "Evidence", "Learned", "Run", "require_boolean"]
@@ -189,6 +190,7 @@ class Run:
                 f"what was learned belongs to another {', '.join(_WORDS.get(name, name) for name in others)}",
                 remedy="Pass it to calls with the same arguments only.",
             )
+        model = language_model(model)
         trusted = self.learned.is_of(model) and content_of(goal) is not None
         self.exploration = Exploration(
             model,

@@ -20,6 +20,7 @@ from guided.infer.potentials.potential import Potential, as_potential
 from guided.infer.result import Cost, Particle, particle_of
 from guided.infer.sequences.visited import ROOT, UNKNOWN, Row, Visited
 from guided.infer.weights import log_sum_exp
+from guided.lm.given import language_model
 from guided.lm.model import LanguageModel, Sequences
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class Exploration:
             )
         if batch < 1:
             raise GuidedError(f"batch is {batch}", remedy="Read at least one prefix in a pass of the model.")
-        self.model = model
+        self.model = model = language_model(model)
         self.prompt = tuple(int(token) for token in prompt)
         self.potential = as_potential(potential)
         self.max_tokens = max_tokens
