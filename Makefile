@@ -28,6 +28,9 @@ EXTRAS := hf,numba,sql,postgresql,mysql,duckdb,arrow,bench,eval,ray,serve,monito
 export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
+# Byte code is kept: two processes collect the tests, which start others, and each would compile every module anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: install demo test test-slow test-low test-serving test-engines test-frameworks test-browser docs diagrams dist test-wheel lint bench clean
 .DEFAULT_GOAL := install
 

@@ -8,12 +8,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import product
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 ALL = os.environ.get("GUIDED_TEST_ALL", "") not in ("", "0")
+
+
+T = TypeVar("T")
 
 
 def some(n: int, share: int = 4) -> int:
@@ -24,6 +28,25 @@ def some(n: int, share: int = 4) -> int:
 def mostly_slow(values: Iterable[Any], n: int) -> list[Any]:
     """Parameters of which the default suite takes the first ``n``."""
     return [value if place < n else pytest.param(value, marks=pytest.mark.slow) for place, value in enumerate(values)]
+
+
+def crossed(*lists: Iterable[Any], share: int = 2) -> list[Any]:
+    """Parameters that are combined each with each: the default suite takes one in ``share``, and each value of each list.
+
+    >>> [case for case in crossed("ab", "xyz") if type(case) is tuple]
+    [('a', 'x'), ('a', 'z'), ('b', 'y')]
+    """
+    cases: list[Any] = []
+    for numbered in product(*(list(enumerate(values)) for values in lists)):
+        case = tuple(value for _, value in numbered)
+        taken = sum(place for place, _ in numbered) % share == 0
+        cases.append(case if taken else pytest.param(*case, marks=pytest.mark.slow))
+    return cases
+
+
+def each(values: Iterable[T], share: int = 4) -> list[T]:
+    """One in ``share`` of these, in order; all of them in the long suite."""
+    return list(values)[:: 1 if ALL else share]
 
 
 class Refusals:

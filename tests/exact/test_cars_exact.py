@@ -17,7 +17,7 @@ from guided.infer.sequences.cars import Learning, Unmasked, cars
 from guided.infer.sequences.exploration import Exploration
 from guided.infer.sequences.rejection import rejection
 from guided.infer.sequences.visited import ROOT
-from tests.amounts import mostly_slow
+from tests.amounts import crossed
 from tests.tolerances import DOUBLE, SUMS
 from tests.twin.enumeration import enumerate_choices
 from tests.twin.tiny_problems import PATTERNS, problem, soft_problem
@@ -44,8 +44,7 @@ def attempts(tiny, learning, rounds):
     return [(probability, *history) for probability, history in histories]
 
 
-@pytest.mark.parametrize("learning", Learning)
-@pytest.mark.parametrize("pattern", mostly_slow(["ab|ba|b", "a*b", "(ab)*", "a{1,2}b?"], 2))
+@pytest.mark.parametrize(("pattern", "learning"), crossed(["ab|ba|b", "a*b", "(ab)*", "a{1,2}b?"], Learning, share=3))
 def test_each_attempt_is_proper_whatever_was_learned(learning, pattern):
     tiny = problem(pattern, seed=len(pattern), max_tokens=3)
     expected = [defaultdict(float) for _ in range(2)]
@@ -69,8 +68,7 @@ def test_attempts_side_by_side_are_independent(learning):
     assert both == pytest.approx({(x, y): weights[x] * weights[y] for x in weights for y in weights}, abs=SUMS)
 
 
-@pytest.mark.parametrize("learning", Learning)
-@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize(("learning", "batch"), crossed(Learning, [1, 2]))
 def test_the_sample_that_is_kept_first_has_the_target_distribution(learning, batch):
     # One text is longer than the other: of two that are kept side by side the shorter must not be preferred.
     tiny = problem("b|bb", seed=4, max_tokens=3)

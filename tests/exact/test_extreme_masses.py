@@ -18,12 +18,13 @@ from guided.infer.weights import log_sum_exp
 from guided.lm import TableModel, transformed
 from guided.testing.enumeration import enumerate_choices
 from guided.vocab import Vocabulary
+from tests.amounts import crossed
 from tests.tolerances import DOUBLE, SINGLE, SUMS
 
 VOCABULARY = Vocabulary.from_tokens([b"a", b"b", b"c", b"d", None], eos_ids=[4])
 END = 4
 
-MASSES = [(-50.0, -70.0), (-50.0, -50.5), (-70.0, -71.0), (-700.0, -701.0), (-900.0, -905.0)]
+MASSES = [(-50.0, -70.0), (-900.0, -905.0), (-50.0, -50.5), (-700.0, -701.0), (-70.0, -71.0)]
 """Log probabilities of two allowed tokens, all others being forbidden."""
 
 LIKELY = 1e-20
@@ -47,12 +48,12 @@ def either(vocabulary=VOCABULARY):
     return TextPredicate(vocabulary, lambda text: text in ("b", "c"), lambda text: text in ("", "b", "c"))
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
 @pytest.mark.parametrize(
-    ("allowed", "dtype"), [*((each, np.float64) for each in MASSES), ((-95.0, -96.0), torch.float32)], ids=str
+    ("case", "name"), crossed([*((each, np.float64) for each in MASSES), ((-95.0, -96.0), torch.float32)], SAMPLERS)
 )
-def test_token_samplers_are_properly_weighted(allowed, dtype, name):
+def test_token_samplers_are_properly_weighted(case, name):
     """E[w 1{x = v}] / p(v) = 1 for each allowed token, over every random choice that can be met in practice."""
+    allowed, dtype = case
     values = scores(allowed)
     if dtype is torch.float32:
         [distribution] = distributions_of(torch.tensor(values, dtype=torch.float32)[None], 5)
@@ -75,9 +76,11 @@ def test_token_samplers_are_properly_weighted(allowed, dtype, name):
     assert found == pytest.approx({1: 1, 2: 1}, abs=1e-4 if "awrs" in name else 1e-6)
 
 
-@pytest.mark.parametrize("scale", [1.0, 0.2])
-@pytest.mark.parametrize("way", [smc, importance, smc_steer], ids=lambda way: way.__name__)
-@pytest.mark.parametrize("allowed", [(-10.0, -14.0), *MASSES], ids=str)
+@pytest.mark.parametrize(
+    ("scale", "way", "allowed"),
+    crossed([1.0, 0.2], [smc, importance, smc_steer], [(-10.0, -14.0), *MASSES], share=3),
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
 def test_populations_find_the_evidence_and_the_posterior(way, allowed, scale):
     """Logits as they are, and at temperature 0.2; a predicate, so that tokens are drawn and rejected."""
 

@@ -8,7 +8,7 @@ import pytest
 from guided.infer.potentials.anything import Anything
 from guided.infer.sequences.exploration import Exploration
 from guided.infer.sequences.mcmc import Cut, mcmc, moved, visited
-from tests.amounts import some
+from tests.amounts import crossed, some
 from tests.tolerances import DOUBLE, SUMS
 from tests.twin.enumeration import enumerate_choices
 from tests.twin.tiny_problems import PATTERNS, VOCABULARY, Problem, problem, soft_problem
@@ -27,9 +27,7 @@ def kernel(tiny, cut):
     return matrix, np.array(list(target.values()))
 
 
-@pytest.mark.parametrize("cut", Cut)
-@pytest.mark.parametrize("make", [problem, soft_problem])
-@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize(("cut", "make", "pattern"), crossed(Cut, [problem, soft_problem], PATTERNS))
 def test_the_target_is_invariant_and_moves_are_reversible(cut, make, pattern):
     for seed in range(some(2, 2)):
         matrix, target = kernel(make(pattern, seed=seed), cut)

@@ -22,7 +22,7 @@ from guided.infer.token_samplers.token_sampler import Direct
 from guided.lm import TableModel
 from guided.testing.enumeration import enumerate_choices
 from guided.vocab import Vocabulary
-from tests.amounts import ALL
+from tests.amounts import ALL, crossed, mostly_slow
 from tests.tolerances import DOUBLE, SUMS
 
 VOCABULARY = Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
@@ -122,19 +122,16 @@ def test_importance(potential, max_tokens, n):
     )
 
 
-@pytest.mark.parametrize("potential", [HARD, BLIND], ids=["hard", "blind"])
-@pytest.mark.parametrize(
-    "sampler",
-    [RECURSIVE, AWRS(estimator=Estimator.TWO_LOOPS), AWRS(max_rejects=2), AWRS(max_accepts=3, max_rejects=2)],
-    ids=["recursive", "two loops", "adaptive", "geometric"],
-)
+REJECTING = [RECURSIVE, AWRS(estimator=Estimator.TWO_LOOPS), AWRS(max_rejects=2), AWRS(max_accepts=3, max_rejects=2)]
+
+
+@pytest.mark.parametrize(("potential", "sampler"), crossed([BLIND, HARD], REJECTING))
 def test_importance_by_rejection(potential, sampler):
     target = truth(MODEL, potential, None, 3)
     hold(lambda chance: importance(chance, MODEL, PROMPT, potential, n=1, max_tokens=3, sampler=sampler), target)
 
 
-@pytest.mark.parametrize("threshold", [0.6, 1.0])
-@pytest.mark.parametrize("resample", RESAMPLERS)
+@pytest.mark.parametrize(("threshold", "resample"), crossed([0.6, 1.0], RESAMPLERS))
 def test_smc(resample, threshold):
     for potential, n in ((HARD, 2), (SOFT, 3), (SOFT, 2))[: 3 if ALL else 2]:
         target = truth(MODEL, potential, None, 3)
@@ -174,10 +171,14 @@ def test_smc_that_chooses_between_masks_and_rejection(monkeypatch):
     assert Masked.asked > 10
 
 
-def test_smc_by_rejection():
-    target = truth(MODEL, HARD, None, 3)
+@pytest.mark.parametrize("max_tokens", mostly_slow([2, 3], 1))
+def test_smc_by_rejection(max_tokens):
+    target = truth(MODEL, HARD, None, max_tokens)
     hold(
-        lambda chance: smc(chance, MODEL, PROMPT, HARD, n=2, max_tokens=3, sampler=RECURSIVE, ess_threshold=1.0), target
+        lambda chance: smc(
+            chance, MODEL, PROMPT, HARD, n=2, max_tokens=max_tokens, sampler=RECURSIVE, ess_threshold=1.0
+        ),
+        target,
     )
 
 

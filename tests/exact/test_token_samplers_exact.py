@@ -18,7 +18,7 @@ from guided.infer.token_samplers.set_samplers import EagerSets, TopKSets
 from guided.infer.token_samplers.token_sampler import Direct
 from guided.testing.enumeration import enumerate_choices
 from guided.vocab import Vocabulary
-from tests.amounts import mostly_slow, some
+from tests.amounts import crossed, mostly_slow, some
 from tests.tolerances import DOUBLE, SUMS
 
 VOCABULARY = Vocabulary.from_tokens([b"a", b"b", b"c", b"d", None], eos_ids=[4])
@@ -117,8 +117,7 @@ FINITE = {
 CHEAP = {"direct", "recursive, 2 rejects", "recursive, 3 rejects", "geometric, 2 rejects"}
 
 
-@pytest.mark.parametrize("name", FINITE)
-@pytest.mark.parametrize("shape", ["peaked", "steep", "holes"])
+@pytest.mark.parametrize(("name", "shape"), crossed(FINITE, ["peaked", "steep", "holes"]))
 def test_properly_weighted(name, shape):
     cheap = name in CHEAP
     for allowed in EVERY if cheap else SOME:
@@ -128,17 +127,15 @@ def test_properly_weighted(name, shape):
             np.testing.assert_allclose(found, truth(ROWS[shape], potential), atol=DOUBLE, err_msg=f"{allowed}")
 
 
-@pytest.mark.parametrize("after", [1, 2])
-@pytest.mark.parametrize(
-    "sampler",
-    [
-        AWRS(estimator=Estimator.RECURSIVE),
-        AWRS(estimator=Estimator.RECURSIVE, max_rejects=3),
-        AWRS(estimator=Estimator.GEOMETRIC, max_rejects=4),
-        AWRS(max_accepts=3, max_rejects=3),
-    ],
-    ids=["recursive", "recursive, 3 rejects", "geometric", "3 accepts"],
-)
+NARROWING = [
+    AWRS(estimator=Estimator.RECURSIVE),
+    AWRS(estimator=Estimator.RECURSIVE, max_rejects=3),
+    AWRS(estimator=Estimator.GEOMETRIC, max_rejects=4),
+    AWRS(max_accepts=3, max_rejects=3),
+]
+
+
+@pytest.mark.parametrize(("after", "sampler"), crossed([1, 2], NARROWING))
 def test_what_is_known_to_be_impossible_changes_no_expectation(sampler, after):
     asked = 0
     for shape in ("steep", "flat")[: some(2, 2)]:
@@ -151,9 +148,7 @@ def test_what_is_known_to_be_impossible_changes_no_expectation(sampler, after):
     assert asked > some(100, 2)
 
 
-@pytest.mark.parametrize("after", [None, 1, 2])
-@pytest.mark.parametrize("before", [0.0, -math.inf])
-@pytest.mark.parametrize("few", [0, 5])
+@pytest.mark.parametrize(("after", "before", "few"), crossed([None, 1, 2], [0.0, -math.inf], [0, 5]))
 def test_masks_change_no_expectation(monkeypatch, after, before, few):
     """Taken at once, after some rejections, or never; with one particle, or two that share a prefix."""
     monkeypatch.setattr("guided.infer.token_samplers.awrs.FEW", few)

@@ -18,7 +18,7 @@ from guided.errors import LimitError
 from guided.hf.loading import load
 from guided.testing import brute_force_mask
 from tests import vocabularies
-from tests.amounts import Refusals, some
+from tests.amounts import Refusals, mostly_slow, some
 
 LETTERS = [*vocabularies.SINGLE_BYTES]
 MERGED = [
@@ -285,7 +285,7 @@ def test_masks_do_not_depend_on_what_was_asked_before(name: str) -> None:
     assert not _differences(grammar, loaded.vocabulary, ids, 8)
 
 
-@pytest.mark.parametrize("name", ["record", "words"])
+@pytest.mark.parametrize("name", mostly_slow(["words", "record"], 1))
 def test_masks_of_a_large_vocabulary_do_not_depend_on_what_was_asked_before(name: str, data: Path) -> None:
     """Long names there are single tokens or many, so what is left of a name takes fewer tokens than bytes."""
     tokenizer = AutoTokenizer.from_pretrained(data / "tokenizers" / "llama3")

@@ -15,6 +15,7 @@ from guided.grammar.rules import every_rule
 from guided.grammar.special import special_terminal
 from guided.special_bytes import special_bytes
 from guided.testing import check_constraint
+from tests.amounts import mostly_slow
 from tests.twin.earley import Recogniser
 from tests.twin.random_grammars import ALPHABET, random_grammar, spell
 
@@ -55,7 +56,7 @@ def fork(twin: Recogniser) -> Recogniser:
     return other
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", mostly_slow(range(120), 60))
 def test_random_grammars(seed: int) -> None:
     rnd = random.Random(seed)
     grammar = special_grammar(rnd)

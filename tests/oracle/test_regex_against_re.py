@@ -24,7 +24,7 @@ from guided.grammar.regex.unicode_sets import (
 from guided.grammar.regular.characters import Utf8, normalise
 from guided.grammar.regular.decide import is_empty
 from guided.grammar.regular.derivative import matches
-from tests.amounts import Refusals, some
+from tests.amounts import Refusals, each, mostly_slow, some
 from tests.twin import patterns
 
 UTF8 = Utf8()
@@ -54,7 +54,7 @@ def agree(pattern: str, seed: random.Random, flags: int = 0) -> bool:
     return True
 
 
-@pytest.mark.parametrize("block", range(8))
+@pytest.mark.parametrize("block", mostly_slow(range(8), 4))
 def test_random_patterns_match_what_re_matches(block: int) -> None:
     seed = random.Random(block)
     compared = 0
@@ -68,7 +68,7 @@ def test_random_patterns_match_what_re_matches(block: int) -> None:
 @pytest.mark.skipif(
     sys.version_info < (3, 11, 5), reason="re goes back into possessive repetitions (python/cpython issue 106052)"
 )
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("block", mostly_slow(range(4), 2))
 def test_atomic_groups_match_what_re_matches(block: int) -> None:
     seed = random.Random(100 + block)
     compared = 0
@@ -146,7 +146,7 @@ def test_ignoring_case_joins_what_re_joins() -> None:
     cased = [c for c in EVERYTHING if c.lower() != c or c.upper() != c or c.casefold() != c]
     assert max(map(ord, cased)) <= LAST_CASED_CODE_POINT
     text = "".join(cased)
-    for character in cased:
+    for character in each(cased):
         found = {ord(c) for c in re.findall(re.escape(character), text, re.IGNORECASE)}
         closed = close_under_case(((ord(character), ord(character)),), ecma=False)
         assert {code for low, high in closed for code in range(low, high + 1)} == found, character

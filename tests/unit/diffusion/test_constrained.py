@@ -8,6 +8,7 @@ import pytest
 import guided
 from guided.diffusion import Constrained, Denoising, FixedBlocks, Job, LowConfidence, Noise, Threshold, denoise
 from guided.errors import GuidedError, LimitError, UnsatisfiableError
+from tests.amounts import crossed
 
 TOKENS = [b"a", b"b", b"ab", b"(", b")", b"()", None, None]
 END, MASK = 6, 7
@@ -42,13 +43,16 @@ class StubbornWindow(Stubborn):
     window = 3
 
 
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
-@pytest.mark.parametrize("model", [Stubborn(), StubbornBlocks(), StubbornWindow()])
-@pytest.mark.parametrize("how", [
+WAYS = [
     Denoising(LowConfidence(1)), Denoising(LowConfidence(4)), Denoising(Threshold(0.9), FixedBlocks(3)),
     Denoising(Threshold(0.5), FixedBlocks(3), joined=True),
-])  # fmt: skip
-@pytest.mark.parametrize("name", GRAMMARS)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("temperature", "model", "how", "name"),
+    crossed([0.0, 1.0], [Stubborn(), StubbornBlocks(), StubbornWindow()], WAYS, GRAMMARS, share=3),
+)
 def test_every_text_is_in_the_language(name, how, model, temperature):
     constraint = guided.compile(GRAMMARS[name], VOCABULARY)
     law = Constrained(constraint, temperature)

@@ -25,6 +25,7 @@ from guided.diffusion import (
     denoise,
 )
 from guided.errors import GuidedError, UnsupportedError
+from tests.amounts import some
 
 POLICIES = [
     LowConfidence(1), LowConfidence(3), LowConfidence(20), Threshold(0.6), Threshold(1.0), EntropyBound(0.5),
@@ -141,7 +142,7 @@ class FromTheLeft:
 def test_draws_one_by_one_follow_the_joint_law():
     joint = np.random.default_rng(1).random((2, 2, 2))
     denoiser = TableDenoiser(joint)
-    n = 4000
+    n = some(4000)
     made = denoise(denoiser, [Job((), 3, Free(1.0))] * n, Denoising(FromTheLeft()), 5)
     counts = Counter(text.tokens for text in made)
     for text, share in np.ndenumerate(joint / joint.sum()):

@@ -8,6 +8,7 @@ import transformers
 from packaging.version import Version
 
 from guided.hf import GuidedLogitsProcessor
+from tests.amounts import crossed
 from tests.tolerances import PASSES
 from tests.twin.earley import accepts
 from tests.twin.slow_constraint import reference_generate
@@ -53,8 +54,7 @@ def assert_whole_or_alive(constraint, ids) -> None:
         assert state != 0
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("architecture", ["llama", "gpt2"])
+@pytest.mark.parametrize(("name", "architecture"), crossed(NAMES, ["llama", "gpt2"]))
 def test_greedy_is_the_definition(name, architecture, both_constraints, tokenizer, request):
     model, constraints = request.getfixturevalue(architecture), both_constraints
     processor = GuidedLogitsProcessor(constraints[name], tokenizer)
@@ -216,8 +216,7 @@ def test_prompt_lookup_samples_in_the_language(name, constraints, llama, tokeniz
         assert_whole_or_alive(constraints[name], generated(out[0], ids.shape[1], constraints[name].vocabulary.eos_ids))
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("drafter", ["draft_llama", "llama"])
+@pytest.mark.parametrize(("name", "drafter"), crossed(NAMES, ["draft_llama", "llama"]))
 def test_an_assistant_changes_nothing_in_greedy(name, drafter, constraints, llama, tokenizer, request):
     assistant = request.getfixturevalue(drafter)
     processor = GuidedLogitsProcessor(constraints[name], tokenizer)

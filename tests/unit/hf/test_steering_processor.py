@@ -47,6 +47,7 @@ from guided.steer.formulas.contrast import contrastive_reasoning
 from guided.steer.formulas.layers import dola
 from guided.steer.formulas.prompts import classifier_free
 from guided.steer.formulas.rewards import rad
+from tests.amounts import crossed, mostly_slow
 
 LIMIT = 12
 PROMPTS = [(5, 9, 31, 7), (8, 6), (40, 41, 42, 40, 41, 42, 40, 41)]
@@ -118,7 +119,7 @@ def greedy(model, prompt):
     return tokens
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", mostly_slow(NAMES[1::2] + NAMES[::2], len(NAMES) // 2))
 def test_a_padded_batch_is_steered_row_by_row(name, llama, base, steerers):
     model = Stack([steerers[name]]).over(base)
     processor = SteeringLogitsProcessor(steerers[name], base, pad_token_id=0)
@@ -127,9 +128,12 @@ def test_a_padded_batch_is_steered_row_by_row(name, llama, base, steerers):
         assert found[: len(wanted)] == wanted
 
 
+BEAMS = [(name, {"num_beams": 2}) for name in ("contrastive", "cfg", "dola", "focus")]
+
+
 @pytest.mark.parametrize(
     ("name", "options"),
-    [*((name, {}) for name in NAMES), *((name, {"num_beams": 2}) for name in ("contrastive", "cfg", "dola", "focus"))],
+    [*crossed(NAMES, [{}]), *BEAMS],
     ids=lambda value: value if isinstance(value, str) else "beams" if value else "greedy",
 )
 def test_the_attention_mask_of_generate_says_what_is_padding(name, options, llama, base, steerers):
@@ -170,8 +174,10 @@ def test_padding_that_nothing_tells_is_refused(base, steerers):
     torch.testing.assert_close(own[1:], SteeringLogitsProcessor(steerers["context"], base)(ids[1:], scores[1:]))
 
 
-@pytest.mark.parametrize("name", ["contrastive", "cfg", "dola", "rad-model", "search", "momentum"])
-@pytest.mark.parametrize("how", ["lookup", "assistant"])
+@pytest.mark.parametrize(
+    ("name", "how"),
+    crossed(["contrastive", "cfg", "dola", "rad-model", "search", "momentum"], ["lookup", "assistant"]),
+)
 def test_drafts_change_nothing(name, how, llama, draft_llama, base, steerers):
     processor = SteeringLogitsProcessor(steerers[name], base)
     prompt = PROMPTS[2]

@@ -12,6 +12,7 @@ import guided
 from guided.errors import GuidedError, LimitError
 from guided.lm import TableModel
 from guided.search import Stopping, beam_search, best_first_beam_search
+from tests.amounts import crossed
 from tests.tolerances import DOUBLE, SINGLE
 from tests.twin.slow_search import END, PROMPT, VOCABULARY, anything, every_text, slow_beam
 
@@ -142,12 +143,11 @@ class _Masks:
         return scores
 
 
-@pytest.mark.parametrize(
-    ("stopping", "early"),
-    [(Stopping.FIRST, True), (Stopping.CURRENT_LENGTH, False), (Stopping.BOUND, "never")],
-)
-@pytest.mark.parametrize("penalty", [0.0, 1.0, 0.4])
-def test_the_beams_of_transformers(stopping, early, penalty):
+EARLY = {Stopping.FIRST: True, Stopping.CURRENT_LENGTH: False, Stopping.BOUND: "never"}
+
+
+@pytest.mark.parametrize(("stopping", "penalty"), crossed(EARLY, [0.0, 1.0, 0.4]))
+def test_the_beams_of_transformers(stopping, penalty):
     from transformers import LlamaConfig, LlamaForCausalLM, LogitsProcessorList
 
     from guided.hf.language_model import TransformersModel
@@ -179,7 +179,7 @@ def test_the_beams_of_transformers(stopping, early, penalty):
             num_return_sequences=3,
             max_new_tokens=10,
             do_sample=False,
-            early_stopping=early,
+            early_stopping=EARLY[stopping],
             length_penalty=penalty,
             logits_processor=LogitsProcessorList([_Masks(constraint, 3, 10)]),
             return_dict_in_generate=True,

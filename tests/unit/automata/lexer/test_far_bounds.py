@@ -26,7 +26,7 @@ from guided.grammar.regular.expr import (
 from guided.grammar.regular.texts import CHARACTER
 from guided.kernels.data.layout import DEAD
 from tests import vocabularies
-from tests.amounts import Refusals, some
+from tests.amounts import Refusals, crossed, some
 
 FAR = 10**6
 LENGTHS = {
@@ -84,8 +84,7 @@ def some_tokens(seed: random.Random, more: Sequence[bytes] = ()) -> tuple[list[b
     return tokens, vocabularies.of_tokens(tokens)
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
-@pytest.mark.parametrize("also", [False, True])
+@pytest.mark.parametrize(("pattern", "also"), crossed(PATTERNS, [False, True]))
 def test_masks_under_bounds_near_and_far(pattern, also):
     seed = random.Random(pattern)
     tokens, vocabulary = some_tokens(seed)
@@ -97,8 +96,7 @@ def test_masks_under_bounds_near_and_far(pattern, also):
         compare_masks(schema, seed, tokens, vocabulary)
 
 
-@pytest.mark.parametrize("pattern", [*PATTERNS, "b+-", "^q?(dd|é)+$"])
-@pytest.mark.parametrize("least", [1, 6, 17])
+@pytest.mark.parametrize(("pattern", "least"), crossed([*PATTERNS, "b+-", "^q?(dd|é)+$"], [1, 6, 17]))
 def test_masks_under_bounds_on_both_sides(pattern, least):
     seed = random.Random(pattern)
     tokens, vocabulary = some_tokens(seed)

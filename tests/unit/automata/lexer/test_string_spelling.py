@@ -55,7 +55,7 @@ def test_tables_read_what_expressions_read(number: int, canonical: bool) -> None
 def test_distances_are_those_of_a_search_over_bytes(number: int) -> None:
     table, seed = StateTable(), random.Random(number)
     state = table.add(json_string(content(number)))
-    for _ in range(some(12, 2)):
+    for _ in range(some(12)):
         assert minimum(table, state) == _by_search(table, state)
         text = shortest(table, state)
         assert len(text) == minimum(table, state)

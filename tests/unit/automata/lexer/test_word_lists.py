@@ -10,6 +10,7 @@ from guided.automata.lexer import states as module
 from guided.automata.lexer.states import StateTable
 from guided.grammar.regular.expr import EPSILON, concat, json_string, literal, words
 from guided.kernels.data.layout import CLOSES, MATCHED
+from tests.amounts import crossed
 
 LETTERS = "ab\x00é~"
 
@@ -30,8 +31,7 @@ def texts_near(seed: random.Random, listed: list[bytes]) -> list[bytes]:
     return [*listed, *near, *(text + seed.choice([b"a", b"\x00", b"\xff", b"~"]) for text in [*listed, *near])]
 
 
-@pytest.mark.parametrize("long_list", [0, 20, 1024])
-@pytest.mark.parametrize("number", range(12))
+@pytest.mark.parametrize(("number", "long_list"), crossed(range(12), [0, 20, 1024]))
 def test_states_read_the_words_and_nothing_else(number, long_list, monkeypatch):
     monkeypatch.setattr(module, "LONG_LIST", long_list)
     seed = random.Random(number)

@@ -17,6 +17,7 @@ from guided.cli.methods.search_methods import SEARCHES, SearchKind
 from guided.cli.methods.searching import alternatives, parse_search, search_function
 from guided.errors import GuidedError
 from guided.search import LookAhead, Stopping, block_search, deal_search, mcts_search, neurologic_search
+from tests.amounts import mostly_slow
 from tests.unit.cli.conftest import one_line
 
 WEATHER = {
@@ -103,7 +104,9 @@ def test_settings_reach_the_search():
     assert (found.keywords["blocks"], found.keywords["block_tokens"]) == (3, 5)
 
 
-@pytest.mark.parametrize("search", [*map(least, SEARCHES), "best-first:beams=6,n_best=3"])
+@pytest.mark.parametrize(
+    "search", ["best-first:beams=6,n_best=3", *mostly_slow(map(least, SEARCHES), len(SEARCHES) // 2)]
+)
 def test_each_search_writes_valid_json_and_its_scores(extracted, search):
     result = extracted("--search", search, "--json")
     assert (result.exit_code, result.stderr) == (0, "")

@@ -18,6 +18,7 @@ from guided.constraint.engine.machine import ConstraintMachine
 from guided.grammar.embed import embedded_rules
 from guided.grammar.ir import Choice, Grammar, Reference, Rule
 from guided.testing import check_constraint
+from tests.amounts import crossed
 from tests.laws.test_constraint_laws import SMALL
 
 UNIQUE: dict[str, Any] = {"type": "array", "uniqueItems": True}
@@ -217,8 +218,7 @@ SCHEMAS = {
 }
 
 
-@pytest.mark.parametrize("options", [{"spelling": "any"}, {"whitespace": "compact"}])
-@pytest.mark.parametrize("name", SCHEMAS)
+@pytest.mark.parametrize(("options", "name"), crossed([{"spelling": "any"}, {"whitespace": "compact"}], SCHEMAS))
 def test_contracts(name: str, options: dict[str, str]) -> None:
     constraint = guided.compile(guided.json_schema(SCHEMAS[name], **options), SMALL)
     assert isinstance(constraint._machine, DistinctMachine)

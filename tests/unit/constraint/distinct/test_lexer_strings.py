@@ -17,7 +17,7 @@ from guided.constraint.distinct.liveness import Liveness
 from guided.constraint.distinct.machine import DistinctMachine
 from guided.grammar.regular.expr import json_string
 from tests import vocabularies
-from tests.amounts import some
+from tests.amounts import crossed, some
 from tests.unit.constraint.effects.test_surveys import pattern_language
 
 ESCAPES = [
@@ -88,8 +88,7 @@ def of_length(pattern: str, most: int) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("pattern", FINITE)
-@pytest.mark.parametrize("canonical", [False, True])
+@pytest.mark.parametrize(("pattern", "canonical"), crossed(FINITE, [False, True]))
 def test_texts_are_counted(pattern: str, canonical: bool) -> None:
     table = StateTable()
     told = LexerStrings(table)
@@ -188,8 +187,7 @@ def allowed(constraint: Constraint, state: int, n_tokens: int) -> list[int]:
     return [token for token in range(n_tokens) if int(row[token >> 5]) >> (token & 31) & 1]
 
 
-@pytest.mark.parametrize("schema", SCHEMAS, ids=str)
-@pytest.mark.parametrize("whitespace", ["compact", " ?"])
+@pytest.mark.parametrize(("schema", "whitespace"), crossed(SCHEMAS, ["compact", " ?"]))
 def test_masks_are_those_of_steps_and_of_a_search(
     schema: Any, whitespace: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

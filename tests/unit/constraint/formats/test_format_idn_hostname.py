@@ -266,7 +266,7 @@ def test_vocabularies_of_bytes() -> None:
 )
 def test_masks_are_exact_and_lead_nowhere_dead(schema: Any) -> None:
     constraint = guided.compile(guided.json_schema(schema), VOCABULARY)
-    check_constraint(constraint, walks=3, length=30, full_states=20)
+    check_constraint(constraint, walks=some(3), length=30, full_states=some(20))
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_masks_are_exact_near_limits(accepts: Compiled, begun: str) -> None:
     constraint = accepts.constraint
     state = constraint.advance_bytes(constraint.start, f'"{begun}'.encode())
     rnd = random.Random(1)
-    for _ in range(12):
+    for _ in range(some(12)):
         row = np.zeros((VOCABULARY.size + 31) // 32, np.uint32)
         constraint.fill_mask(state, row)
         allowed = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist()

@@ -50,7 +50,7 @@ def _units(text: str) -> list[int]:
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-@settings(max_examples=some(60, 2))
+@settings(max_examples=some(60))
 @given(
     text=st.text(
         alphabet=st.one_of(st.sampled_from('aB0é"\\/\n\t\x00\x7f😀ſ '), st.characters(exclude_categories=["Cs"])),

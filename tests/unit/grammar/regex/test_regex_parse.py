@@ -11,6 +11,7 @@ from guided.grammar.regex import Dialect, parse
 from guided.grammar.regex.parse import MAX_DEPTH
 from guided.grammar.regex.plain import depth
 from guided.grammar.regex.syntax import Alternatives, Characters, Concatenation, Look, Quantified
+from tests.amounts import crossed
 
 A, B = Characters(((97, 97),)), Characters(((98, 98),))
 
@@ -113,8 +114,10 @@ def test_groups_without_content_nest_freely_and_others_up_to_the_limit() -> None
     assert depth(parse("(?:a" * 40 + ")?" * 40)) <= MAX_DEPTH
 
 
-@pytest.mark.parametrize("pattern", ["(" * 100_000, "[" * 100_000, "\\" * 99_999, "(?i:" * 30_000])
-@pytest.mark.parametrize("dialect", [Dialect.PYTHON, Dialect.ECMA])
+@pytest.mark.parametrize(
+    ("pattern", "dialect"),
+    crossed(["(" * 100_000, "[" * 100_000, "\\" * 99_999, "(?i:" * 30_000], [Dialect.PYTHON, Dialect.ECMA]),
+)
 def test_long_patterns_that_are_cut_off_are_refused(pattern: str, dialect: Dialect) -> None:
     with pytest.raises(GrammarError):
         parse(pattern, dialect)

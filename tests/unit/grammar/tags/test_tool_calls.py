@@ -20,6 +20,7 @@ from guided.grammar.tags.styles import FORMATS
 from guided.grammar.xml_arguments.notation import NOTATIONS, JsonType
 from guided.testing import check_constraint
 from tests import vocabularies
+from tests.amounts import crossed
 
 SPECIAL_NAMES = sorted({name for call in FORMATS.values() for name in call.special_tokens})
 SPECIAL = {name: 257 + number for number, name in enumerate(SPECIAL_NAMES)}
@@ -149,8 +150,7 @@ def accepts(constraint: guided.Constraint, text: str, special: bool = True) -> b
     return bool(state) and constraint.is_accepting(state)
 
 
-@pytest.mark.parametrize("special", [True, False], ids=["special", "text"])
-@pytest.mark.parametrize("style", ToolStyle)
+@pytest.mark.parametrize(("special", "style"), crossed([True, False], ToolStyle))
 def test_calls_of_the_style(style: ToolStyle, special: bool) -> None:
     def takes(text: str, **options: Any) -> bool:
         return accepts(compiled(special, style=style, **options), text, special)

@@ -35,6 +35,7 @@ from guided.infer import (
     systematic,
 )
 from guided.lm import TableModel
+from tests.amounts import crossed, mostly_slow
 
 VOCABULARY = guided.Vocabulary.from_tokens([b"a", b"b", b"ab", None], eos_ids=[3])
 PROMPT = (0, 1)
@@ -106,8 +107,14 @@ def test_masking_is_badly_wrong_and_smc_is_not():
     assert np.mean(evidence) == pytest.approx(z, abs=4 * np.std(evidence) / math.sqrt(63))
 
 
-@pytest.mark.parametrize("sampler", [Direct(), AWRS(), AWRS(max_accepts=4), EagerSets(), TopKSets(2)], ids=str)
-@pytest.mark.parametrize("resample", [multinomial, systematic, stratified, residual, optimal])
+@pytest.mark.parametrize(
+    ("sampler", "resample"),
+    crossed(
+        [Direct(), AWRS(), AWRS(max_accepts=4), EagerSets(), TopKSets(2)],
+        [multinomial, systematic, stratified, residual, optimal],
+        share=3,
+    ),
+)
 def test_evidence_is_unbiased(sampler, resample):
     grammar = constraint("a(ab|b){1,3}|bb")
     target, z = truth(model(), PROMPT, grammar, 6)
@@ -424,7 +431,7 @@ def test_local_leaves_what_does_not_end():
     assert any(p.increments[0] < 0 for p in masked) and not any(any(p.increments) for p in tested)
 
 
-@pytest.mark.parametrize("run", [smc, importance])
+@pytest.mark.parametrize("run", mostly_slow([smc, importance], 1))
 def test_standard_errors_are_those_of_many_runs(run):
     """Squared errors, weighed as the estimates are, against the spread of the estimates."""
     grammar = constraint("(ab|b|a)*b")

@@ -23,6 +23,7 @@ from guided.infer.sequences.cars import Learning, cars
 from guided.infer.sequences.mcmc import Cut, mcmc
 from guided.infer.sequences.rejection import rejection
 from guided.lm import TableModel
+from tests.amounts import mostly_slow
 from tests.tolerances import DOUBLE
 from tests.twin.tiny_problems import VOCABULARY, Problem, problem, soft_problem
 
@@ -76,7 +77,7 @@ def test_where_masking_is_badly_wrong_cars_is_right():
     assert total_variation(late, target) <= 0.05
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", mostly_slow(range(3), 1))
 def test_the_bound_of_asap_and_cars_falls_to_z(seed):
     tiny = problem("a*b|ab|ba", seed=seed, max_tokens=4)
     log_z = math.log(math.fsum(tiny.weights().values()))
@@ -380,7 +381,7 @@ def test_fewer_samples_than_asked_for_are_flagged(sampler):
         assert sampler(0, *tiny.arguments, n=10, max_tokens=5).missing == 0
 
 
-@pytest.mark.parametrize("sampler", [rejection, cars], ids=lambda sampler: sampler.__name__)
+@pytest.mark.parametrize("sampler", mostly_slow([cars, rejection], 1), ids=lambda sampler: sampler.__name__)
 def test_standard_errors_are_those_of_many_runs(sampler):
     """The deviation of the estimates from the truth is what each run says of itself, in the mean."""
     tiny = problem("a*b", seed=2, max_tokens=3)

@@ -28,6 +28,7 @@ from guided.grammar.regular.expr import (
 )
 from guided.grammar.regular.partial import alternatives, begins_with, symbol_of
 from guided.kernels.data.layout import MATCHED, STRING
+from tests.amounts import mostly_slow
 from tests.twin.expressions import expression
 
 LETTERS = ["a", "b", "c", "é", "ഀ"]
@@ -57,7 +58,7 @@ def spelled(table: StateTable, state: int, text: bytes) -> int:
     return place
 
 
-@pytest.mark.parametrize("number", range(20))
+@pytest.mark.parametrize("number", mostly_slow(range(20), 8))
 def test_states_accept_what_derivatives_accept(number):
     seed, table = random.Random(number), StateTable()
     for _ in range(40):

@@ -16,7 +16,7 @@ from guided.grammar.attributed.nodes import Keyword, Sign
 from guided.grammar.attributed.threads import Lexeme, LexemeKind
 from guided.grammar.sql import DatabaseSchema, reflect
 from guided.grammar.sql.query.language import query_language
-from tests.amounts import some
+from tests.amounts import each, some
 from tests.unit.grammar.sql.query.random_queries import begun
 
 DATABASE = """
@@ -176,7 +176,7 @@ def test_random_texts_are_prepared(
 
 
 def test_ends_get_shorter_byte_by_byte(language: AttributedLanguage) -> None:
-    for text in TAKEN:
+    for text in each(TAKEN):
         at = language.start
         for byte in text.encode():
             after = language.step(at, byte)
@@ -254,5 +254,5 @@ def test_gold_queries_are_taken_as_they_are_written(data: Path) -> None:
         languages = {
             db: query_language(reflect(str(folder / name / f"db/{db}.sqlite"))) for db in {q[0] for q in queries}
         }
-        missing = [query for db, query in queries if refusal(languages[db], query) is not None]
+        missing = [query for db, query in each(queries) if refusal(languages[db], query) is not None]
         assert not missing
