@@ -17,7 +17,7 @@ from guided.infer.sequences.cars import Learning, Unmasked, cars
 from guided.infer.sequences.exploration import Exploration
 from guided.infer.sequences.rejection import rejection
 from guided.infer.sequences.visited import ROOT
-from tests.amounts import crossed
+from tests.amounts import crossed, mostly_slow
 from tests.tolerances import DOUBLE, SUMS
 from tests.twin.enumeration import enumerate_choices
 from tests.twin.tiny_problems import PATTERNS, problem, soft_problem
@@ -56,7 +56,7 @@ def test_each_attempt_is_proper_whatever_was_learned(learning, pattern):
         assert of_attempt == pytest.approx(tiny.weights(), abs=SUMS)
 
 
-@pytest.mark.parametrize("learning", Learning)
+@pytest.mark.parametrize("learning", mostly_slow(Learning, 2))
 def test_attempts_side_by_side_are_independent(learning):
     tiny = problem("b|ab", seed=1, max_tokens=2)
     pairs = defaultdict(float)

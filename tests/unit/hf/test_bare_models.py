@@ -38,7 +38,7 @@ SEARCHES = {
     "beams of several": lambda model, prompt, constraint: search.beam_search_each(
         model, [prompt], [constraint], max_tokens=6
     ),
-    "best first": lambda *given: search.best_first_search(*given, max_tokens=6),
+    "best first": lambda *given: search.best_first_beam_search(*given, max_tokens=6),
     "a star": lambda *given: search.a_star_search(*given, max_tokens=6),
     "lattice": lambda *given: search.lattice_search(*given, max_tokens=6),
     "blocks": lambda *given: search.block_search(
