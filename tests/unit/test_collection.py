@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import guided
-from guided.collection import hold, release
+from guided.collection import hold, release, set_aside
 from guided.constraint.constraint import Constraint
 from tests import vocabularies
 
@@ -121,3 +121,15 @@ def test_it_is_on_again_after_many_threads(eager: None) -> None:
     for thread in threads:
         thread.join()
     assert gc.isenabled()
+
+
+def test_what_is_set_aside_is_walked_no_more() -> None:
+    here = [object() for _ in range(3)]
+    assert any(each is here for each in gc.get_objects())
+    try:
+        set_aside()
+        later = [here]
+        walked = gc.get_objects()
+        assert not any(each is here for each in walked) and any(each is later for each in walked)
+    finally:
+        gc.unfreeze()

@@ -15,6 +15,7 @@ import numpy as np
 import uvicorn
 
 import guided
+from guided.collection import set_aside
 from guided.errors import GuidedError
 from guided.hf.loading import LoadedModel
 from guided.server.api.application import application
@@ -109,5 +110,6 @@ def serve(service: Service, listening: socket.socket, on_ready: Callable[[], Non
         application(service), log_config=None, access_log=False, server_header=False, lifespan="on",
         timeout_graceful_shutdown=LAST_BYTES, h11_max_incomplete_event_size=64 << 10,
     )  # fmt: skip
+    set_aside()
     with listening:
         _Server(config, service, on_ready).run(sockets=[listening])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
 __all__ = ["Metrics"]
 
@@ -13,10 +13,11 @@ SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
 
 class Metrics:
-    """What ``GET /metrics`` tells; names begin with ``guided_``."""
+    """What ``GET /metrics`` tells; names begin with ``guided_``, but for the process's own."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
         common: dict[str, Any] = {"registry": self.registry}
         self.requests = Counter("guided_requests", "Requests answered", ["path", "status"], **common)
         self.seconds = Histogram(

@@ -23,7 +23,7 @@ from guided.server.scheduling import SchedulerLimits
 from tests.unit.server.api.served import ADA, AS_PERSON, Served, served, until
 
 LONG: dict[str, Any] = {
-    "model": "nano", "prompt": "JSON", "max_tokens": 900, "guided": {"grammar": {"type": "regex", "text": "(a|b){700}"}},
+    "model": "nano", "prompt": "JSON", "max_tokens": 900, "guided": {"grammar": {"type": "regex", "text": "(a|b){300}"}},
 }  # fmt: skip
 SHORT: dict[str, Any] = {"model": "nano", "messages": ADA, "response_format": AS_PERSON, "temperature": 0}
 
@@ -127,7 +127,7 @@ def test_keys_limits_and_the_end(loaded: LoadedModel, caplog: pytest.LogCaptureF
             assert code_of(asked.post("/v1/chat/completions", json=SHORT)) == (503, "closing")
             assert asked.get("/health").status_code == 503
             ended = running.result()
-            assert ended.status_code == 200 and len(ended.json()["choices"][0]["text"]) == 700
+            assert ended.status_code == 200 and len(ended.json()["choices"][0]["text"]) == 300
             # What waited was never begun.
             assert code_of(waiting.result()) == (503, "closing")
         server.thread.join(30)
