@@ -262,7 +262,8 @@ def one_by_one(model: LoadedModel, n: int) -> Load:
 
 
 async def look_for_leaks(ask: Ask, requests: int, clients: int, url: str | None) -> list[tuple[int, float]]:
-    """The resident memory in MiB of the server at ``url``, or of this process, after each tenth of so many requests, all with schemas of their own."""
+    """The resident memory in MiB of the server at ``url``, or of this process, after each tenth of so many
+    requests, all with schemas of their own."""
     found: list[tuple[int, float]] = []
     for part in range(10):
         start = part * requests // 10

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import torch
 
 from guided import tokenset
-from guided.draft.masks import RowMasks
 from guided.errors import GuidedError, LimitError
 from guided.lm import LanguageModel, Sequences
 from guided.server.scheduling.growing import Growing
@@ -43,10 +42,8 @@ class _Row:
 class Lane:
     """Rows that share the passes of one model."""
 
-    def __init__(
-        self, model: LanguageModel, filler: MaskFiller, steered: dict[int, tuple[RowMasks, int]] | None = None
-    ) -> None:
-        """``steered``: what steerers know of masks (`MaskedRows`), which this lane keeps; None without any."""
+    def __init__(self, model: LanguageModel, filler: MaskFiller, steered: dict[int, Pending] | None = None) -> None:
+        """``steered``: the masks that steerers see (`PendingMasks`), which this lane keeps; None without any."""
         self._model = model
         self._filler = filler
         self._steered = steered
@@ -72,9 +69,12 @@ class Lane:
     def enter(self, jobs: Sequence[Growing], most: int) -> None:
         """New rows, with up to ``most`` tokens of each prompt read; what is left is read in the next steps."""
         before = self._model.calls.positions
-        prompts = [growing.job.prompt for growing in jobs]
-        pieces = [prompt[:most] for prompt in prompts]
-        if not self._in_memory(lambda: self._join(jobs, pieces)):
+        pieces = [growing.job.prompt[:most] for growing in jobs]
+        if self._sequences is None:
+            self._n_joined = 0
+        new = [_Row(growing, growing.job.prompt[most:], number=n) for n, growing in enumerate(jobs, self._n_joined)]
+        self._ask([row for row in new if not row.unread])
+        if not self._in_memory(lambda: self._join(new, pieces)):
             if len(jobs) == 1:
                 jobs[0].fail(_no_memory("the prompt"))
                 return
@@ -85,13 +85,7 @@ class Lane:
         known = [row.growing.job.prompt for row in self._rows]
         for growing, cached in zip(jobs, _shared(pieces, known, read), strict=True):
             growing.cached_tokens = cached
-        first = self._n_joined - len(jobs)
-        new = [
-            _Row(growing, prompt[most:], number=number)
-            for number, (growing, prompt) in enumerate(zip(jobs, prompts, strict=True), first)
-        ]
         self._rows += new
-        self._ask([row for row in new if not row.unread])
         self._logits = None
 
     def read_on(self, most: int) -> None:
@@ -99,9 +93,9 @@ class Lane:
         for row in self._rows:
             if row.unread:
                 piece, row.unread = row.unread[:most], row.unread[most:]
-                self._extend({id(row): piece})
-                if not row.unread and not row.growing.over:
+                if not row.unread:
                     self._ask([row])
+                self._extend({id(row): piece})
                 break
         self._leave()
 
@@ -145,34 +139,29 @@ class Lane:
         self._leave()
 
     def _ask(self, rows: Sequence[_Row]) -> None:
-        """Have the next masks of rows filled."""
+        """Have the next masks of rows filled, beside the pass that follows."""
         for row in rows:
             if row.growing.matcher is not None:
                 row.mask = self._filler.ask(row.growing.matcher, self._words)
+                if self._steered is not None:
+                    self._steered[row.number] = row.mask
 
-    def _join(self, jobs: Sequence[Growing], prompts: Sequence[Sequence[int]]) -> None:
-        if self._sequences is None:
-            self._n_joined = 0
-        numbers = range(self._n_joined, self._n_joined + len(jobs))
-        if self._steered is not None:
-            for number, growing in zip(numbers, jobs, strict=True):
-                masks = RowMasks(growing.job.constraint, end_in_time=True)
-                self._steered[number] = masks, growing.job.max_new_tokens
+    def _join(self, rows: Sequence[_Row], prompts: Sequence[Sequence[int]]) -> None:
         try:
             if self._sequences is None:
                 self._sequences = self._model.start(prompts)
             else:
                 self._sequences.join(prompts)
         except BaseException:
-            self._forget(numbers)
+            self._forget(rows)
             raise
-        self._n_joined += len(jobs)
+        self._n_joined += len(rows)
 
-    def _forget(self, numbers: Iterable[int]) -> None:
+    def _forget(self, rows: Iterable[_Row]) -> None:
         """Drop what steerers know of rows."""
         if self._steered is not None:
-            for number in numbers:
-                del self._steered[number]
+            for row in rows:
+                self._steered.pop(row.number, None)
 
     def _last(self) -> torch.Tensor:
         if self._logits is None:
@@ -216,7 +205,7 @@ class Lane:
         staying = [number for number, row in enumerate(self._rows) if not row.growing.over]
         if len(staying) == len(self._rows):
             return
-        self._forget(row.number for row in self._rows if row.growing.over)
+        self._forget(row for row in self._rows if row.growing.over)
         self._rows = [self._rows[number] for number in staying]
         if not staying:
             # Nothing is kept of texts that are over: neither their keys nor their tokens.

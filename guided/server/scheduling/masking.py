@@ -10,17 +10,21 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from guided import tokenset
 from guided.errors import GuidedError, LimitError
+from guided.lm import LanguageModel
 from guided.serving.matcher import Matcher, fill_rows
+from guided.steer import Declaration, Seen
+from guided.steer.masking import only_allowed
 
-__all__ = ["MaskFiller", "Pending", "stacked"]
+__all__ = ["MaskFiller", "Pending", "PendingMasks", "stacked"]
 
 
 @dataclass(eq=False)
@@ -83,6 +87,31 @@ class MaskFiller:
     def _work(self) -> None:
         while (pending := self._asked.get()) is not None:
             pending.fill()
+
+
+@dataclass(frozen=True, eq=False)
+class PendingMasks:
+    """The masks that a batch draws by, as a steerer: what speaks after it chooses among allowed tokens.
+
+    As `guided.draft.masks.MaskedRows`, but each mask is made once, by the filler, and waited for here.
+    """
+
+    rows: Mapping[int, Pending]
+    """The mask of each row's next token, by `Seen.rows`; rows without one are free, or prompts not read yet."""
+
+    def declare(self, model: LanguageModel) -> Declaration:
+        """The text, with which `Seen.rows` come."""
+        return Declaration(text=True)
+
+    def steer(self, logits: torch.Tensor, seen: Seen) -> torch.Tensor:
+        """The logits with the forbidden tokens at ``-inf``; all stay where no mask could be made."""
+        asked = [self.rows.get(number) for number in seen.rows]
+        for each in asked:
+            if each is not None:
+                each.ready.wait()
+        made = [None if each is None or each.error is not None else each for each in asked]
+        masks = stacked(made, tokenset.n_words(logits.shape[1]))
+        return logits if masks is None else only_allowed(logits, masks.numpy().view(np.uint32))
 
 
 def stacked(rows: Sequence[Pending | None], words: int) -> torch.Tensor | None:

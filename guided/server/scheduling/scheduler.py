@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from guided.draft.masks import MaskedRows, RowMasks
 from guided.errors import GuidedError, LimitError, UnsupportedError, VocabularyError
 from guided.hf.language_model import wrapped
 from guided.hf.loading import LoadedModel
@@ -24,7 +23,7 @@ from guided.server.scheduling.growing import Growing
 from guided.server.scheduling.jobs import Job
 from guided.server.scheduling.lane import Lane
 from guided.server.scheduling.limits import SchedulerLimits
-from guided.server.scheduling.masking import MaskFiller
+from guided.server.scheduling.masking import MaskFiller, Pending, PendingMasks
 from guided.server.scheduling.refusals import Busy, Closing
 from guided.server.scheduling.runs import Runs
 from guided.server.scheduling.stream import Stream, deliver
@@ -292,9 +291,9 @@ class Scheduler:
         key = tuple(id(steerer) for steerer in (stack.adaptive, *stack.steerers))
         found = self._own.get(key)
         if found is None:
-            rows: dict[int, tuple[RowMasks, int]] = {}
+            rows: dict[int, Pending] = {}
             pair = [] if stack.adaptive is None else [stack.adaptive]
-            model = Stack([*pair, MaskedRows(rows), *stack.steerers]).over(self._model)
+            model = Stack([*pair, PendingMasks(rows), *stack.steerers]).over(self._model)
             found = Lane(model, self._filler, rows)
             with self._lock:
                 self._own[key] = found

@@ -11,11 +11,23 @@ import numpy as np
 import pytest
 import torch
 
+import guided
 from guided.hf import LoadedModel, generate, load
 from guided.hf.cache.sequences import CachedSequences
 from guided.hf.language_model import TransformersModel
 from guided.infer import smc
-from guided.server.scheduling import Busy, Cancelled, Event, Failed, Finished, Job, Scheduler, SchedulerLimits, Token
+from guided.server.scheduling import (
+    Busy,
+    Cancelled,
+    Event,
+    Failed,
+    Finished,
+    Job,
+    Scheduler,
+    SchedulerLimits,
+    Token,
+    masking,
+)
 from guided.steer import Contrastive, Declaration, Seen, Stack
 from tests.unit.server.scheduling.test_scheduler import job, model, read, serve, together
 
@@ -275,3 +287,38 @@ def test_what_another_model_reads_is_not_known_of_the_prompt(model: LoadedModel)
     amateur = TransformersModel(load())
     [(_, end)] = together(model, [replace(job(model, 2), steer=Stack([Contrastive(amateur)]))])
     assert end.whole and end.cached_tokens == 0
+
+
+def test_a_steered_prompt_that_is_read_in_pieces_is_a_prompt(model: LoadedModel) -> None:
+    plain = replace(job(model, 2), constraint=job(model, 3).constraint)
+    [(tokens, _)] = together(model, [plain])
+    steerer = Against(tokens[-3].id)
+    wanted = generate(model, list(plain.prompt), plain.constraint, steer=steerer, max_new_tokens=40)
+    steered = replace(plain, steer=Stack([steerer]))
+    [(_, end)] = together(model, [steered], SchedulerLimits(prompt_tokens=len(plain.prompt) // 3))
+    assert end.text == wanted.text and end.whole
+
+
+def test_each_mask_of_a_steered_job_is_made_once(model: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And is there for the steerer, which speaks after it: the prompt is read in pieces, which are no text."""
+    plain = replace(job(model, 2), constraint=guided.compile(guided.regex("[0-9]{3,9}"), model.vocabulary))
+    fill, made = masking.fill_rows, [0]
+
+    def counted(*arguments: Any) -> None:
+        made[0] += 1
+        fill(*arguments)
+
+    monkeypatch.setattr(masking, "fill_rows", counted)
+    monkeypatch.setattr("guided.draft.masks.fill_masks", None)
+    pieces = SchedulerLimits(prompt_tokens=len(plain.prompt) // 3)
+    seen: list[int] = []
+
+    class Counts(Against):
+        def steer(self, logits: torch.Tensor, seen_: Seen) -> torch.Tensor:
+            seen.append(int(torch.isfinite(logits).sum(-1).max()))
+            return logits
+
+    [(tokens, end)] = together(model, [replace(plain, steer=Stack([Counts(0)]))], pieces)
+    assert end.whole and made[0] == len(tokens)
+    digits = sum(data is not None and data.isdigit() for data in model.vocabulary.tokens)
+    assert max(seen[-len(tokens) :]) <= digits + len(model.vocabulary.eos_ids)
