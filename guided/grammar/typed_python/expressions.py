@@ -4,7 +4,7 @@ After Mündler et al. 2025, *Type-Constrained Code Generation with Language Mode
 asks after each character whether some expression of the goal's type can still come of the text.  With a scope that is
 known beforehand the well-typed expressions are a context-free language, one rule for each type that is wanted and one
 for each pair of a type at hand and a type wanted; which pairs can be reached is worked out here, and the engine does
-the rest.  Statements, definitions and TypeScript are not here.
+the rest.  Statements are `guided.grammar.typed_python.statements`'s; definitions and TypeScript are not here.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ STR_METHODS: dict[str, tuple[tuple[Any, ...], Any]] = {
 
 
 @dataclass(frozen=True)
-class _Call:
+class Call:
     """What may be called: its parameters, of which the first ``required`` must be given, and what it returns."""
 
     parameters: tuple[Any, ...]
@@ -57,14 +57,15 @@ class _Call:
 
 
 @dataclass(frozen=True)
-class _Text:
+class Written:
     """A terminal, as GBNF writes it."""
 
     gbnf: str
 
 
 Key = tuple[Any, ...]
-Part = _Text | Key
+Part = Written | Key
+Options = list[list[Part]]
 
 
 def python_expression(
@@ -85,53 +86,67 @@ def python_expression(
     >>> python_expression(int, {"n": int, "title": str})
     <Grammar 'root': 34 rules, lexing none>
     """
-    scope = _Scope(dict(names), {name: _signature(name, each) for name, each in (functions or {}).items()})
-    for name, kind in scope.names.items():
-        _check_name(name)
-        _check_type(kind, f"the name {name}")
-    for name in scope.functions:
-        _check_name(name)
-    _check_type(goal, "the goal")
-    rules = _rules(("any", goal), scope)
-    live = _productive(rules)
-    if ("any", goal) not in live:
+    scope = scope_of(names, functions)
+    check_type(goal, "the goal")
+    found = grammar_from(("any", goal), scope, lambda key: None)
+    if found is None:
         raise UnsatisfiableError(
-            f"no expression over these names has the type {_shown(goal)}", remedy="Give a name that leads to it."
+            f"no expression over these names has the type {shown(goal)}", remedy="Give a name that leads to it."
         )
+    return found
+
+
+def scope_of(names: Mapping[str, Any], functions: Mapping[str, Callable[..., Any]] | None) -> Scope:
+    """What is in scope; raises as `python_expression` does."""
+    scope = Scope(dict(names), {name: signature(name, each) for name, each in (functions or {}).items()})
+    for name, kind in scope.names.items():
+        check_name(name)
+        check_type(kind, f"the name {name}")
+    for name in scope.functions:
+        check_name(name)
+    return scope
+
+
+def grammar_from(start: Key, scope: Scope, more: Callable[[Key], Options | None]) -> Grammar | None:
+    """The texts of a key; ``more`` has the alternatives of keys that are no expressions.  None where there is none."""
+    rules = _rules(start, scope, more)
+    live = _productive(rules)
+    if start not in live:
+        return None
     numbers = {key: f"r{number}" for number, key in enumerate(key for key in rules if key in live)}
-    lines = [f"root ::= {numbers['any', goal]}"]
+    lines = [f"root ::= {numbers[start]}"]
     for key, name in numbers.items():
         options = [
-            " ".join(part.gbnf if isinstance(part, _Text) else numbers[part] for part in option) or '""'
+            " ".join(part.gbnf if isinstance(part, Written) else numbers[part] for part in option) or '""'
             for option in rules[key]
-            if all(isinstance(part, _Text) or part in live for part in option)
+            if all(isinstance(part, Written) or part in live for part in option)
         ]
         lines.append(f"{name} ::= {' | '.join(options)}")
     return gbnf("\n".join(lines))
 
 
-def _said(text: str) -> _Text:
-    return _Text(f'"{text}"')
+def said(text: str) -> Written:
+    return Written(f'"{text}"')
 
 
-class _Scope:
+class Scope:
     """What is in scope, and the members of types."""
 
-    def __init__(self, names: dict[str, Any], functions: dict[str, _Call]) -> None:
+    def __init__(self, names: dict[str, Any], functions: dict[str, Call]) -> None:
         self.names = names
         self.functions = functions
 
-    def members(self, kind: Any) -> tuple[dict[str, Any], dict[str, _Call]]:
+    def members(self, kind: Any) -> tuple[dict[str, Any], dict[str, Call]]:
         """The attributes and the methods of a type."""
         if kind is str:
-            return {}, {name: _Call(given, len(given), result) for name, (given, result) in STR_METHODS.items()}
+            return {}, {name: Call(given, len(given), result) for name, (given, result) in STR_METHODS.items()}
         if typing.get_origin(kind) is list:
             (item,) = typing.get_args(kind)
-            return {}, {"count": _Call((item,), 1, int), "copy": _Call((), 0, kind)}
+            return {}, {"count": Call((item,), 1, int), "copy": Call((), 0, kind)}
         if kind in NUMBERS:
             return {}, {}
         attributes = {name: each for name, each in typing.get_type_hints(kind).items() if _public(name, each)}
-        methods: dict[str, _Call] = {}
+        methods: dict[str, Call] = {}
         for name, each in inspect.getmembers(kind):
             if isinstance(each, property) and each.fget is not None:
                 result = typing.get_type_hints(each.fget).get("return")
@@ -144,7 +159,7 @@ class _Scope:
         return attributes, methods
 
 
-def _options(key: Key, scope: _Scope) -> list[list[Part]]:
+def _options(key: Key, scope: Scope) -> list[list[Part]]:
     """The alternatives of a rule."""
     what, *given = key
     if what == "tail":
@@ -155,7 +170,7 @@ def _options(key: Key, scope: _Scope) -> list[list[Part]]:
         for size in range(required, len(parameters) + 1):
             option: list[Part] = []
             for number, kind in enumerate(parameters[:size]):
-                option += [*([_said(", ")] if number else []), ("any", kind)]
+                option += [*([said(", ")] if number else []), ("any", kind)]
             found.append(option)
         return found
     (kind,) = given
@@ -165,17 +180,17 @@ def _options(key: Key, scope: _Scope) -> list[list[Part]]:
             found.append([("logic",)])
         if typing.get_origin(kind) is list:
             (item,) = typing.get_args(kind)
-            found += [[_said("[]")], [_said("["), ("any", item), ("items", item)]]
+            found += [[said("[]")], [said("["), ("any", item), ("items", item)]]
         return found
     if what == "items":
-        return [[_said("]")], [_said(", "), ("any", kind), ("items", kind)]]
+        return [[said("]")], [said(", "), ("any", kind), ("items", kind)]]
     if what == "sum":
         return [[("operand", kind), ("more", kind)]]
     if what == "more":
         found = [[]]
-        found += [[_said(sign), ("operand", kind), ("more", kind)] for sign in OPERATORS[kind]]
+        found += [[said(sign), ("operand", kind), ("more", kind)] for sign in OPERATORS[kind]]
         return found
-    return _operands(kind, scope)
+    return operands(kind, scope)
 
 
 def _logic(what: str) -> list[list[Part]]:
@@ -184,55 +199,56 @@ def _logic(what: str) -> list[list[Part]]:
         return [[("truth",), ("connected",)]]
     if what == "connected":
         found: list[list[Part]] = [[]]
-        found += [[_said(word), ("truth",), ("connected",)] for word in (" and ", " or ")]
+        found += [[said(word), ("truth",), ("connected",)] for word in (" and ", " or ")]
         return found
     compared: list[list[Part]] = [
-        [("sum", kind), _said(sign), ("sum", kind)] for kind in (float, str) for sign in COMPARISONS
+        [("sum", kind), said(sign), ("sum", kind)] for kind in (float, str) for sign in COMPARISONS
     ]
-    return [[_said("not "), ("truth",)], [("operand", bool)], *compared]
+    return [[said("not "), ("truth",)], [("operand", bool)], *compared]
 
 
-def _operands(wanted: Any, scope: _Scope) -> list[list[Part]]:
+def operands(wanted: Any, scope: Scope) -> list[list[Part]]:
     """What may stand between operators where a type is wanted."""
-    found: list[list[Part]] = [[_said("("), ("any", wanted), _said(")")]]
+    found: list[list[Part]] = [[said("("), ("any", wanted), said(")")]]
     for kind, written in LITERALS.items():
         if kind is str:
-            found.append([_Text(written), ("tail", str, wanted)])
-        elif _assignable(kind, wanted):
-            found.append([_Text(written)])
-    found += [[_said(name), ("tail", kind, wanted)] for name, kind in scope.names.items()]
+            found.append([Written(written), ("tail", str, wanted)])
+        elif assignable(kind, wanted):
+            found.append([Written(written)])
+    found += [[said(name), ("tail", kind, wanted)] for name, kind in scope.names.items()]
     found += [
-        [_said(f"{name}("), ("arguments", call.parameters, call.required), _said(")"), ("tail", call.result, wanted)]
+        [said(f"{name}("), ("arguments", call.parameters, call.required), said(")"), ("tail", call.result, wanted)]
         for name, call in scope.functions.items()
     ]
     return found
 
 
-def _tails(at_hand: Any, wanted: Any, scope: _Scope) -> list[list[Part]]:
+def _tails(at_hand: Any, wanted: Any, scope: Scope) -> list[list[Part]]:
     """What may follow an operand of one type where another is wanted."""
-    found: list[list[Part]] = [[]] if _assignable(at_hand, wanted) else []
+    found: list[list[Part]] = [[]] if assignable(at_hand, wanted) else []
     attributes, methods = scope.members(at_hand)
-    found += [[_said(f".{name}"), ("tail", kind, wanted)] for name, kind in attributes.items()]
+    found += [[said(f".{name}"), ("tail", kind, wanted)] for name, kind in attributes.items()]
     found += [
-        [_said(f".{name}("), ("arguments", call.parameters, call.required), _said(")"), ("tail", call.result, wanted)]
+        [said(f".{name}("), ("arguments", call.parameters, call.required), said(")"), ("tail", call.result, wanted)]
         for name, call in methods.items()
     ]
     if typing.get_origin(at_hand) is list:
         (item,) = typing.get_args(at_hand)
-        found.append([_said("["), ("any", int), _said("]"), ("tail", item, wanted)])
+        found.append([said("["), ("any", int), said("]"), ("tail", item, wanted)])
     return found
 
 
-def _rules(start: Key, scope: _Scope) -> dict[Key, list[list[Part]]]:
+def _rules(start: Key, scope: Scope, more: Callable[[Key], Options | None]) -> dict[Key, Options]:
     """All rules that a start asks for."""
-    rules: dict[Key, list[list[Part]]] = {}
+    rules: dict[Key, Options] = {}
     waiting = [start]
     while waiting:
         key = waiting.pop()
         if key in rules:
             continue
-        rules[key] = _logic(key[0]) if len(key) == 1 else _options(key, scope)
-        waiting += [part for option in rules[key] for part in option if not isinstance(part, _Text)]
+        found = more(key)
+        rules[key] = found if found is not None else _logic(key[0]) if len(key) == 1 else _options(key, scope)
+        waiting += [part for option in rules[key] for part in option if not isinstance(part, Written)]
     return rules
 
 
@@ -244,14 +260,14 @@ def _productive(rules: Mapping[Key, list[list[Part]]]) -> set[Key]:
             key
             for key, options in rules.items()
             if key not in live
-            and any(all(isinstance(part, _Text) or part in live for part in option) for option in options)
+            and any(all(isinstance(part, Written) or part in live for part in option) for option in options)
         }
         if not more:
             return live
         live |= more
 
 
-def _assignable(kind: Any, wanted: Any) -> bool:
+def assignable(kind: Any, wanted: Any) -> bool:
     """Whether a value of one type is taken where another is wanted; lists are of their own item type only."""
     if kind in NUMBERS and wanted in NUMBERS:
         return NUMBERS.index(kind) <= NUMBERS.index(wanted)
@@ -284,7 +300,7 @@ def _public(name: str, kind: Any) -> bool:
     return not name.startswith("_") and _known(kind)
 
 
-def _call_of(function: Callable[..., Any], *, skipped: int = 0) -> _Call | None:
+def _call_of(function: Callable[..., Any], *, skipped: int = 0) -> Call | None:
     """The signature of a function; None where a type is not known here or an argument must be given by its name."""
     made = isinstance(function, type)
     hints = typing.get_type_hints(function.__init__ if made else function)
@@ -302,10 +318,10 @@ def _call_of(function: Callable[..., Any], *, skipped: int = 0) -> _Call | None:
         kinds.append(kind)
         required += each.default is each.empty
     result = function if made else hints.get("return")
-    return _Call(tuple(kinds), required, result) if _known(result) else None
+    return Call(tuple(kinds), required, result) if _known(result) else None
 
 
-def _signature(name: str, function: Callable[..., Any]) -> _Call:
+def signature(name: str, function: Callable[..., Any]) -> Call:
     call = _call_of(function)
     if call is None:
         raise UnsupportedError(
@@ -316,19 +332,19 @@ def _signature(name: str, function: Callable[..., Any]) -> _Call:
     return call
 
 
-def _check_name(name: str) -> None:
+def check_name(name: str) -> None:
     if not name.isidentifier() or not name.isascii() or keyword.iskeyword(name):
         raise GrammarError(f"{name!r} is no name", where="python_expression", remedy="Pass an identifier in ASCII.")
 
 
-def _check_type(kind: Any, where: str) -> None:
+def check_type(kind: Any, where: str) -> None:
     if not _known(kind):
         raise UnsupportedError(
-            f"the type {_shown(kind)} is not known here",
+            f"the type {shown(kind)} is not known here",
             where=where,
             remedy="Take bool, int, float, str, lists of these, or a class with annotated members.",
         )
 
 
-def _shown(kind: Any) -> str:
+def shown(kind: Any) -> str:
     return kind.__name__ if isinstance(kind, type) and typing.get_origin(kind) is None else str(kind)
