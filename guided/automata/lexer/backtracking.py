@@ -237,7 +237,7 @@ IMPOSSIBLE = _IMPOSSIBLE
 
 def step(expr: Expr, byte: int) -> Expr | None:
     """The derivative of ``expr`` by ``byte``, or None for the empty language; by bisection over its edges."""
-    row = edges(expr)
+    row = edges_of(expr)
     low, high = 0, len(row)
     while low < high:
         middle = (low + high) // 2
@@ -248,8 +248,9 @@ def step(expr: Expr, byte: int) -> Expr | None:
     return row[low][2] if low < len(row) and row[low][0] <= byte else None
 
 
+@lru_cache(maxsize=4096)
 def edges_of(expr: Expr) -> tuple[Edge, ...]:
-    """The edges of a language (`guided.grammar.regular.derivative.edges`)."""
+    """The edges of a language (`guided.grammar.regular.derivative.edges`), of which those last asked for are kept."""
     return edges(expr)
 
 

@@ -182,7 +182,7 @@ class Walk:
                 break
             # Earlier searches may have filled it.
             n = space.pool.shape[0]
-            space = Space(program, n if space.counters[kernel.ROUND] > 1 else 8 * n, parting=int(parting))
+            space = Space(program, n if space.counters[kernel.ROUND] > 1 else _more(n, limit), parting=int(parting))
         self.taken = max(int(space.counters[kernel.TAKEN]), self.read - read)
         if code == kernel.SPENT:
             raise UndecidedError
@@ -206,7 +206,7 @@ class Walk:
             return None
         space = Space(program, FEW, parting=2)
         while (code := self._run(space, leaves, most, MOST_READ)) == kernel.FULL and space.pool.size <= MAX_CELLS:
-            space = Space(program, 8 * space.pool.shape[0], parting=2)
+            space = Space(program, _more(space.pool.shape[0], most), parting=2)
         return space.count if code == kernel.DONE else None
 
     def automaton(self, program: Program, leaves: Sequence[Expr], most: int, expressions: int) -> Automaton | None:
@@ -221,7 +221,7 @@ class Walk:
                 break
             if space.pool.size > MAX_CELLS or space.table.size > MAX_TABLE:
                 return None
-            space = Space(program, 8 * space.pool.shape[0], self._width)
+            space = Space(program, _more(space.pool.shape[0], most), self._width)
         if code == kernel.SPENT:
             return None
         operands = space.pool[: space.count]
@@ -267,7 +267,7 @@ class Walk:
             if stop is not None:
                 # All that wait are taken up sooner or later.
                 states = np.unique(space.pool[counters[kernel.TAKEN] : counters[kernel.COUNT]])
-            if not self._learn(states.tolist(), stop) or (reads is not None and self.read > reads):
+            if not self._learn(states.tolist(), stop, reads):
                 return int(kernel.SPENT)
             if wanted:
                 self._part(np.unique(self._rows[states[:wanted]]).tolist())
@@ -289,10 +289,11 @@ class Walk:
             self._ways[first : first + n] = ways[:n]
             self._about[number, kernel.FIRST_WAY], self._about[number, kernel.N_WAYS] = first, n
 
-    def _learn(self, numbers: Sequence[int], expressions: int | None) -> bool:
+    def _learn(self, numbers: Sequence[int], expressions: int | None, reads: int | None) -> bool:
         """Fill in the rows of states; ranges of bytes may be divided for that.
 
-        False when there are more than so many ``expressions`` on the way; a thousand states may wait together.
+        False when there are more than so many ``expressions`` on the way, or were so many ``reads``: a thousand states
+        may wait together, each of a hundred alternatives.
         """
         learnt: dict[int, list[tuple[int, int, int]]] = {}
         column, known = self._column, self.numbers
@@ -300,7 +301,7 @@ class Walk:
         for number in numbers:
             if self._notes[kernel.N_ABOUT * number + kernel.KNOWN] or number in learnt:
                 continue
-            if expressions is not None and n_expressions() > expressions:
+            if (expressions is not None and n_expressions() > expressions) or (reads is not None and self.read > reads):
                 return False
             spans = learnt[number] = []
             expr = self.exprs[number]
@@ -343,6 +344,11 @@ def _ways(expr: Expr) -> Iterator[Expr]:
             yield expr
     else:
         yield expr
+
+
+def _more(n: int, most: int) -> int:
+    """Room for more states than ``n``: for ``most`` and those that wait where that is near, since all is done anew."""
+    return max(8 * n, 1 << (2 * most).bit_length()) if most <= 64 * n else 8 * n
 
 
 def _reads(limit: int) -> int | None:

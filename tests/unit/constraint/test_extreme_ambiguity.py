@@ -8,9 +8,10 @@ import pytest
 import guided
 from guided.automata.endings import adjacency
 from guided.automata.lalr.stacks import reachable
-from guided.automata.lexer import ordered
+from guided.automata.lexer import backtracking, ordered
 from guided.constraint.constraint import Constraint
 from guided.grammar.ir import Lexing
+from guided.grammar.regular.expr import Edge, Expr
 from guided.kernels.data.layout import N_ITEMS
 from tests import vocabularies
 
@@ -87,3 +88,21 @@ def test_what_a_long_repeat_can_match_is_found_once(monkeypatch: pytest.MonkeyPa
         state = state.edges()[0][2]
     # 45,150 with a search from each of the states.
     assert looked_at < 1_000
+
+
+def test_what_conditions_lead_to_is_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = 0
+    edges = backtracking.edges
+
+    def counted(expr: Expr) -> tuple[Edge, ...]:
+        nonlocal read
+        read += 1
+        return edges(expr)
+
+    monkeypatch.setattr(backtracking, "edges", counted)
+    backtracking.edges_of.cache_clear()
+    grammar = guided.lark('start: ":"\nA: /(?=.*;)[+*]+[^"]{3,20}b+/i\n%ignore A', lexing=Lexing.DYNAMIC)
+    with pytest.raises(guided.LimitError, match="too many steps"):
+        Constraint(grammar, BYTES)
+    # 124,860 with the edges of the same conditions found for each state, which took 2 to 5 s.
+    assert read < 200

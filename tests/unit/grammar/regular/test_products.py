@@ -6,11 +6,12 @@ import itertools
 import random
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
 
+import guided
 from guided.errors import LimitError
 from guided.grammar.regex.lower import search
 from guided.grammar.regex.parse import parse
@@ -33,7 +34,7 @@ from guided.grammar.regular.expr import (
 )
 from guided.grammar.regular.minimal import Register
 from guided.grammar.regular.product import has_member, n_parted
-from guided.grammar.regular.walks import merged
+from guided.grammar.regular.walks import Space, Walk, merged
 from tests.amounts import some
 
 TEXT = Utf8()
@@ -264,6 +265,30 @@ def test_few_alternatives_apart_are_many_together() -> None:
     assert (n_parted(language, 10_000, possible_edges) or 0) > 40
     assert n_parted(language, 40, possible_edges) is None
     assert condensed(language, possible_edges) is language
+
+
+def test_what_is_read_of_operands_is_bounded_within_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand states may wait to be read together, each of many alternatives."""
+    over = []
+    run = Walk._run
+
+    def recorded(
+        self: Walk, space: Space, leaves: Sequence[Expr], most: int, reads: int | None, expressions: int | None = None
+    ) -> int:
+        before = self.read
+        code = run(self, space, leaves, most, reads, expressions)
+        if reads is not None:
+            over.append(self.read - before - reads)
+        return code
+
+    monkeypatch.setattr(Walk, "_run", recorded)
+    pattern = r"^(?!(?:.{8,200}[a-z])+$)(?!.*[A-Z].{15,}[a-z])\w?[a-z]{0,255}\S{8,200}$"
+    begun = time.process_time()
+    with pytest.raises(LimitError, match="in common"):
+        guided.json_schema({"type": "string", "pattern": pattern, "maxLength": 20})
+    # It was 28,789, and 3 s.
+    assert 0 < max(over) < 100
+    assert time.process_time() - begun < 5
 
 
 def test_inclusion_of_combinations() -> None:
