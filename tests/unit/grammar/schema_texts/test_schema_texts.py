@@ -144,7 +144,7 @@ def test_every_text_is_read_as_an_instance(format: str) -> None:
     n_texts = n_changed = 0
     for schema in SCHEMAS[format]:
         constraint = guided.compile(schema_text(schema, format), VOCABULARY)
-        for text in walks(constraint, rng, some(200, 6)):
+        for text in walks(constraint, rng, some(200, 12)):
             assert is_instance(format, text, schema), text
             n_texts += 1
             # One character less, more or other: what is still in the language is still an instance.
@@ -155,8 +155,8 @@ def test_every_text_is_read_as_an_instance(format: str) -> None:
                     assert is_instance(format, other, schema), other
                 else:
                     n_changed += 1
-    assert n_texts >= 60
-    assert n_changed >= 100
+    assert n_texts >= 2 * some(200, 12)
+    assert n_changed >= 50
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -182,7 +182,7 @@ def test_values_are_written_just_if_they_are_instances(format: str) -> None:
 def test_contracts(format: str) -> None:
     grammar = schema_text(SCHEMAS[format][0], format)
     assert pickle.loads(pickle.dumps(grammar)).key == grammar.key
-    check_constraint(guided.compile(grammar, VOCABULARY), walks=2, length=15, full_states=2, threads=0)
+    check_constraint(guided.compile(grammar, VOCABULARY), walks=1, length=12, full_states=1, threads=0)
 
 
 @pytest.mark.parametrize(
