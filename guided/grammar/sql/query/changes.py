@@ -137,6 +137,11 @@ def next_part(query: Query) -> Query | None:
     )
 
 
+def next_intersected(query: Query) -> Query | None:
+    """The next query behind INTERSECT; with the one before it MariaDB makes it a table, which sees no query around."""
+    return None if query.sees_parent and query.parts > 1 else next_part(query)
+
+
 def next_united(query: Query) -> Query | None:
     """The next query behind UNION, which may be recursive."""
     part = next_part(query)

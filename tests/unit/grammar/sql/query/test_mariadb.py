@@ -133,6 +133,7 @@ SELECT name FROM singer WHERE (name, age) = ('x', 3, 4)
 SELECT name FROM singer WHERE (name, age) IN (SELECT name FROM singer)
 (SELECT name FROM singer) UNION (SELECT name, age FROM singer)
 (WITH a AS (SELECT 1 AS x) SELECT x FROM a) UNION (SELECT 1)
+SELECT EXISTS (SELECT 1 UNION SELECT s.age INTERSECT SELECT 1) FROM singer s
 SELECT age FROM singer UNION SELECT name, age FROM singer
 """.strip().splitlines()
 

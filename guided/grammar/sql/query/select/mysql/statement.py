@@ -30,8 +30,8 @@ def _more(parts: MysqlParts, one: Node) -> Node:
     """A set operation and its right side."""
     every = maybe(choice(words("ALL"), words("DISTINCT")))
     united = seq(Action(do.next_united), words("UNION"), every, one)
-    compared = seq(Action(do.next_part), choice(words("INTERSECT"), words("EXCEPT")), every, one)
-    return choice(united, compared)
+    common = seq(Action(do.next_intersected), words("INTERSECT"), every, one)
+    return choice(united, common, seq(Action(do.next_part), words("EXCEPT"), every, one))
 
 
 def _compound(parts: MysqlParts) -> Node:
