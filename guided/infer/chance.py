@@ -20,7 +20,20 @@ __all__ = ["Chance", "Drawn", "Pool", "Random", "chance_of", "geometric"]
 
 
 class Chance(Protocol):
-    """A source of the random choices that samplers need."""
+    """A source of the random choices that samplers need.
+
+    >>> import guided
+    >>> from guided import infer
+    >>> from guided.lm import TableModel
+    >>> from guided.testing import enumerate_choices
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.6, 0.3, 0.1], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("a?b"), letters)
+    >>> def first(chance):  # a chance that branches over all outcomes
+    ...     return infer.importance(chance, model, [0], language, n=1, max_tokens=4).particles[0].text
+    >>> sorted((text, round(share, 3)) for share, text in enumerate_choices(first))
+    [('ab', 0.667), ('b', 0.333)]
+    """
 
     def index(self, weights: ArrayLike) -> int:
         """An index by weights, ``float[n]``: not negative, not all 0."""

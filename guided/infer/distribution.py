@@ -35,6 +35,13 @@ class TokenDistribution:
     model scored (None: over ``scores``).  Immutable.  Weights that underflow still have their score, and those who
     remove tokens ask for `only` or `without`, which scale anew where what is left would lose its digits.  Raises
     `GuidedError` for scores that are NaN or plus infinity.
+
+    >>> import numpy as np
+    >>> from guided.infer import TokenDistribution
+    >>> tokens = TokenDistribution(np.log([0.5, 0.3, 0.2]))
+    >>> kept = tokens.only(np.array([False, True, True]))
+    >>> round(float(np.exp(kept.log_mass)), 3), round(float(np.exp(kept.logprob(1))), 3)
+    (0.5, 0.3)
     """
 
     def __init__(self, scores: ArrayLike, log_norm: float | None = None) -> None:

@@ -19,7 +19,18 @@ __all__ = ["Cost", "Particle", "Population", "Samples", "particle_of", "pooled"]
 
 @dataclass(frozen=True)
 class Cost:
-    """What a run asked for, counted while it ran."""
+    """What a run asked for, counted while it ran.
+
+    >>> import guided
+    >>> from guided import infer
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.6, 0.3, 0.1], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("a?b"), letters)
+    >>> cost = infer.importance(0, model, [0], language, n=8, max_tokens=4).cost
+    >>> cost.constraint_calls, cost.model_calls, cost.acceptance
+    (4, 3, 1.0)
+    """
 
     constraint_calls: int = 0
     """Questions put to potentials: one for each token tested, each mask filled, each text scored."""
@@ -65,7 +76,18 @@ class Cost:
 
 @dataclass(frozen=True)
 class Particle:
-    """One generated sequence and its weight."""
+    """One generated sequence and its weight.
+
+    >>> import guided
+    >>> from guided import infer
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.6, 0.3, 0.1], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("a?b"), letters)
+    >>> particle = infer.smc(0, model, [0], language, n=4, max_tokens=4).particles[0]
+    >>> particle.text, particle.tokens, particle.finished
+    ('ab', (0, 1, 2), True)
+    """
 
     tokens: tuple[int, ...]
     """Without the prompt; with the end-of-text id where it came."""

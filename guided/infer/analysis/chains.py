@@ -59,6 +59,11 @@ def r_hat(draws: Any) -> float:
     ``draws`` is ``float[chains, moves]`` with 4 moves or more.  NaN where all draws are equal: nothing can be said.
     Infinite where each half chain stays where it is and they are not in one place.  Raises `ValueError` for other
     shapes and for numbers that are not finite.
+
+    >>> import numpy as np
+    >>> draws = np.random.default_rng(0).normal(size=(4, 100))
+    >>> round(r_hat(draws), 2), round(r_hat(draws + [[0], [0], [0], [3]]), 2)  # one chain is elsewhere
+    (1.0, 1.47)
     """
     split = _split(draws)
     if bool((split == split.flat[0]).all()):
@@ -69,7 +74,15 @@ def r_hat(draws: Any) -> float:
 
 
 def chain_ess(draws: Any) -> float:
-    """The bulk effective sample size: of rank-normalised split chains; NaN where all draws are equal."""
+    """The bulk effective sample size: of rank-normalised split chains; NaN where all draws are equal.
+
+    >>> import numpy as np
+    >>> draws = np.random.default_rng(0).normal(size=(4, 100))
+    >>> chain_ess(draws) > 300  # independent
+    True
+    >>> chain_ess(draws.repeat(10, axis=1)) < 1000  # each drawn ten times: 4,000 numbers that are worth 400
+    True
+    """
     split = _split(draws)
     if bool((split == split.flat[0]).all()):
         return math.nan

@@ -31,6 +31,15 @@ class Choices(Mapping[str, float]):
     """The probability of each text, given that the model says one of them and ends; a mapping that sums to 1.
 
     In order of probability, equal ones in order of text.
+
+    >>> import guided
+    >>> from guided import infer
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.6, 0.3, 0.1], eos_ids=[2])
+    >>> found = infer.choice_probabilities(model, [0], guided.compile(guided.choice(["a", "ab"]), letters))
+    >>> {text: round(probability, 3) for text, probability in found.items()}, found.best
+    ({'a': 0.769, 'ab': 0.231}, 'a')
     """
 
     probabilities: Mapping[str, float]

@@ -30,7 +30,18 @@ __all__ = ["Distortion", "TokenDistortion", "distortion", "distortions"]
 
 @dataclass(frozen=True)
 class TokenDistortion:
-    """One token of a sequence, under the model and under the mask."""
+    """One token of a sequence, under the model and under the mask.
+
+    >>> import guided
+    >>> from guided import infer
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.6, 0.3, 0.1], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("a?b"), letters)
+    >>> first = infer.distortion(model, [0], language, [1, 2]).tokens[0]
+    >>> first.data, round(first.removed, 2), round(first.log_prob, 2), round(first.log_masked, 2)
+    (b'b', 0.1, -1.2, -1.1)
+    """
 
     token: int
     data: bytes
@@ -57,7 +68,20 @@ class TokenDistortion:
 
 @dataclass(frozen=True)
 class Distortion:
-    """All tokens of one sequence.  In a notebook each is the redder the more the mask took away before it."""
+    """All tokens of one sequence.  In a notebook each is the redder the more the mask took away before it.
+
+    >>> import guided
+    >>> from guided import infer
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.6, 0.3, 0.1], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("a?b"), letters)
+    >>> found = infer.distortion(model, [0], language, [0, 1, 2])  # "ab" and the end
+    >>> [round(token.removed, 2) for token in found.tokens], round(found.log_weight, 2)
+    ([0.1, 0.7, 0.9], -3.61)
+    >>> round(found.log_masked + found.log_weight - found.log_prob, 6)
+    0.0
+    """
 
     tokens: tuple[TokenDistortion, ...]
 
@@ -141,6 +165,15 @@ def distortions(
 
     One forward pass reads all of them.  Raises `GuidedError` for a token that the potential or the model does not
     allow where it stands.
+
+    >>> import guided
+    >>> from guided import infer
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.6, 0.3, 0.1], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("a?b"), letters)
+    >>> [found.data for found in infer.distortions(model, [0], language, [[1, 2], [0, 1, 2]])]
+    [b'b', b'ab']
     """
     goal = as_potential(potential)
     if not sequences:

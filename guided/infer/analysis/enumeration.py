@@ -37,7 +37,20 @@ _CHUNK = 64
 
 @dataclass(frozen=True)
 class Enumeration:
-    """Token sequences with their weights ``p(x) potential(x)``, and a bound on what was not looked at."""
+    """Token sequences with their weights ``p(x) potential(x)``, and a bound on what was not looked at.
+
+    >>> import guided
+    >>> from guided import infer
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.6, 0.3, 0.1], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("a?b"), letters)
+    >>> found = infer.exact(model, [0], language, max_tokens=4)
+    >>> [(particle.text, round(float(share), 3)) for particle, share in zip(found.particles, found.probabilities)]
+    [('b', 0.625), ('ab', 0.375)]
+    >>> round(found.log_ml, 3), found.log_rest
+    (-3.037, -inf)
+    """
 
     particles: tuple[Particle, ...]
     """The likeliest first; ``logw`` is the logarithm of ``p(x) potential(x)``."""

@@ -21,7 +21,20 @@ Interval = tuple[float, float]
 
 
 class Genealogy(Enum):
-    """How the weights of families give a variance; s is a family's share of the weight, n their number."""
+    """How the weights of families give a variance; s is a family's share of the weight, n their number.
+
+    >>> import guided
+    >>> from guided import infer
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.6, 0.3, 0.1], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("a?b"), letters)
+    >>> drawn = infer.importance(0, model, [0], language, n=50, max_tokens=4)
+    >>> round(infer.genealogical_variance(drawn, infer.Genealogy.CHAN_LAI), 4)
+    0.0076
+    >>> round(infer.genealogical_variance(drawn, infer.Genealogy.LEE_WHITELEY), 4)
+    0.0076
+    """
 
     CHAN_LAI = "chan-lai"
     """``(n sum s^2 - 1) / (n - 1)``: Chan and Lai (Annals of Statistics 41, 2013), with the correction of a sample's

@@ -29,7 +29,13 @@ _DEPTH = 200
 
 @dataclass(frozen=True)
 class Alternative:
-    """One value of a field."""
+    """One value of a field.
+
+    >>> from guided import infer
+    >>> found = infer.field_posteriors(['{"age": 3}', '{"age": 3}', '{"age": 4}', '{"age": 3}'])
+    >>> [(each.value, each.probability, each.count) for each in found["/age"].alternatives]
+    [(3, 0.75, 3), (4, 0.25, 1)]
+    """
 
     value: Any
     """As `json.loads` gives it; values are the same when they are the same JSON values, whatever the spelling."""
@@ -43,7 +49,13 @@ class Alternative:
 
 @dataclass(frozen=True)
 class FieldPosterior:
-    """What is known of one field."""
+    """What is known of one field.
+
+    >>> from guided import infer
+    >>> city = infer.field_posteriors(['{"city": "Oslo"}', '{"city": "Rome"}', '{"city": "Oslo"}', "{}"])["/city"]
+    >>> city.best, city.absent, round(city.entropy, 2)
+    ('Oslo', 0.25, 1.04)
+    """
 
     pointer: str
     alternatives: tuple[Alternative, ...]
@@ -93,9 +105,20 @@ class _Weighted(Protocol):
 
 
 def posteriors(result: _Weighted) -> dict[str, FieldPosterior]:
-    """The posterior of each field of a `Population`, of `Samples` or an `Enumeration`; see `field_posteriors`.
+    r"""The posterior of each field of a `Population`, of `Samples` or an `Enumeration`; see `field_posteriors`.
 
     What did not end is left out, like everything of weight 0.
+
+    >>> import guided
+    >>> from guided import infer
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> digits = guided.Vocabulary.from_tokens([b'{"n": ', b"1}", b"2}", None], eos_ids=[3])
+    >>> model = TableModel.of({}, otherwise=[0.25, 0.375, 0.125, 0.25], eos_ids=[3])
+    >>> grammar = guided.compile(guided.regex(r'\{"n": [12]\}'), digits)
+    >>> found = infer.posteriors(infer.exact(model, [0], grammar, max_tokens=3))["/n"]
+    >>> [(each.value, round(each.probability, 3)) for each in found.alternatives]
+    [(1, 0.75), (2, 0.25)]
     """
     particles = [particle for particle in result.particles if particle.finished and particle.logw > -math.inf]
     return field_posteriors([particle.data for particle in particles], [particle.logw for particle in particles])

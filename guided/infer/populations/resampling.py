@@ -25,14 +25,29 @@ _BELOW_ONE = float(np.nextafter(1.0, 0.0))
 
 
 class Resampled(NamedTuple):
-    """New particle i continues old particle ``ancestors[i]`` with log weight ``logw[i]``."""
+    """New particle i continues old particle ``ancestors[i]`` with log weight ``logw[i]``.
+
+    >>> import math
+    >>> from guided import infer
+    >>> ancestors, logw = infer.multinomial(0, [0.0, -math.inf, 0.0], 4)
+    >>> ancestors, [round(weight, 3) for weight in logw]
+    ([2, 0, 0, 0], [-0.693, -0.693, -0.693, -0.693])
+    """
 
     ancestors: list[int]
     logw: list[float]
 
 
 class Resample(Protocol):
-    """A way of resampling ``len(logw)`` particles to at most ``n``; at least one weight is not minus infinity."""
+    """A way of resampling ``len(logw)`` particles to at most ``n``; at least one weight is not minus infinity.
+
+    >>> from guided import infer
+    >>> def heaviest(rng, logw, n):  # any function of this kind; this one is a bad idea, as it is not fair
+    ...     return infer.Resampled([max(range(len(logw)), key=logw.__getitem__)] * n, [max(logw)] * n)
+    >>> ways = [infer.multinomial, infer.systematic, infer.stratified, infer.residual, infer.optimal, heaviest]
+    >>> [len(way(0, [0.0, -1.0, -2.0], 4).ancestors) for way in ways]
+    [4, 4, 4, 4, 4, 4]
+    """
 
     def __call__(self, rng: Random, logw: Sequence[float], n: int, /) -> Resampled:
         """Ancestors and weights of the next population."""
@@ -98,6 +113,11 @@ def optimal(rng: Random, logw: Sequence[float], n: int) -> Resampled:
     sampling leaves some, each with weight ``1 / c``.  Where no more than ``n`` have weight, all are kept for sure, and
     the heaviest are split until there are ``n``; so on a population that is not larger than ``n`` this does nothing
     but refill the places of dead particles.
+
+    >>> import numpy as np
+    >>> kept = optimal(0, np.log([0.7, 0.1, 0.1, 0.1]), 2)
+    >>> kept.ancestors[0], np.exp(kept.logw).round(2).tolist()  # the heavy one is kept, one other stands for three
+    (0, [0.7, 0.3])
     """
     # Not those whose share is above 0 in float64: where there is room, e^-800 of the whole is kept as well.
     live = np.flatnonzero(np.asarray(logw, np.float64) > -math.inf)

@@ -32,7 +32,11 @@ def words(before: bytes, added: bytes) -> bool:
 
 
 def lines(before: bytes, added: bytes) -> bool:
-    """A line break came."""
+    r"""A line break came.
+
+    >>> lines(b"a = 1", b"\n"), lines(b"a = ", b"1")
+    (True, False)
+    """
     return b"\n" in added
 
 

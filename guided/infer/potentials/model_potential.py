@@ -36,6 +36,16 @@ class ModelPotential(Potential[Tokens]):
     Rows of all states of a step are computed in one pass (`logw_next_each`), from the caches of the step before.  A
     state is its tokens.  The ends of the text that the vocabulary has are one event, and each scores as it.  Raises
     `PotentialError` where the model's scores are not numbers.
+
+    >>> import numpy as np
+    >>> import guided
+    >>> from guided import infer
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.6, 0.3, 0.1], eos_ids=[2])
+    >>> potential = infer.ModelPotential(model, [0], letters)
+    >>> round(float(np.exp(potential.prefix([0]))), 2), round(float(np.exp(potential.complete([0]))), 2)
+    (0.6, 0.06)
     """
 
     has_rows = True

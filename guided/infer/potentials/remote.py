@@ -74,6 +74,15 @@ class AsyncTextScorer(_Remote):
     `PotentialError`, or, where ``late`` is given, that log weight for its texts, which makes the target depend on the
     clock.  What the coroutine raises is raised as `PotentialError`.  The event loop is the potential's own, in a thread
     of its own, so that it may be used where another one runs; close it with `close`, or a ``with`` statement.
+
+    >>> import guided
+    >>> from guided import infer
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> async def lengths(texts):  # in earnest: ask a server
+    ...     return [float(len(text)) for text in texts]
+    >>> with infer.AsyncTextScorer(letters, lengths, scale=0.5) as scorer:
+    ...     print(scorer.complete_each([b"ab", b"abba"]))
+    [1.0, 2.0]
     """
 
     def __init__(
@@ -166,6 +175,14 @@ class WorkerTextScorer(_Remote):
     Where one does not answer the processes are ended and others started, and it is a `PotentialError`, or with ``late``
     that log weight for the texts of the batch, which makes the target depend on the clock.
     A process is no sandbox: whoever executes generated code must confine it.
+
+    >>> import guided
+    >>> from functools import partial
+    >>> from guided import infer
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> with infer.WorkerTextScorer(letters, partial(map, len), scale=0.5, processes=2) as scorer:
+    ...     scorer.prefix([0, 1])  # no function for prefixes: 0, and no process is started yet
+    0.0
     """
 
     def __init__(

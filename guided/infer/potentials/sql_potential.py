@@ -21,6 +21,16 @@ class SqlDryRun(TextPotential):
     arguments.  ``database`` is a URL, path or engine as `guided.sql` takes them.  It is opened read-only once and kept
     open; close it with `close`, or use the potential in a ``with`` statement.  Raises `ValueError` where ``failing`` is
     above 0.
+
+    >>> import sqlite3, tempfile, os
+    >>> import guided
+    >>> from guided import infer
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> path = os.path.join(tempfile.mkdtemp(), "shop.db")
+    >>> sqlite3.connect(path).execute("CREATE TABLE users (id INTEGER)").connection.close()
+    >>> with infer.SqlDryRun(letters, path) as potential:
+    ...     print(potential.complete_each([b"SELECT id FROM users", b"SELECT name FROM users"]))
+    [0.0, -inf]
     """
 
     def __init__(self, vocabulary: Vocabulary, database: str | Any, *, failing: float = -math.inf) -> None:

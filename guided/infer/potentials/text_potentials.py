@@ -29,6 +29,17 @@ class TextPotential(Potential[bytes]):
 
     A state is the bytes so far.  Bytes that are not UTF-8, and can become none, weigh nothing; neither does a finished
     text that ends inside a character.  Ids without text are never allowed.  Equal texts are asked about once.
+
+    >>> import guided
+    >>> from guided import infer
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> class Balanced(infer.TextPotential):
+    ...     def weights_of_prefixes(self, texts):
+    ...         return [0.0 for text in texts]
+    ...     def weights_of_texts(self, texts):
+    ...         return [-float(abs(text.count("a") - text.count("b"))) for text in texts]
+    >>> Balanced(letters).complete([0, 1, 0, 0]), Balanced(letters).complete([0, 1])
+    (-2.0, -0.0)
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:

@@ -32,6 +32,15 @@ class LearnedTwist(Potential[tuple[Tokens, Any]]):
     """A critic whose prefixes weigh what was learned; made by `learned_twist` and passed as ``critic``.
 
     Texts weigh what ``critic`` gives them, 0 without one, and what it forbids of prefixes stays forbidden.
+
+    >>> import guided
+    >>> from guided import infer
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> def last(tokens):
+    ...     return tokens[-1:]
+    >>> twist = infer.LearnedTwist(infer.Anything(letters), {(0,): -1.5}, last)  # prefixes that end in "a"
+    >>> twist.prefix([1, 0]), twist.prefix([0, 1]), twist.complete([1, 0])
+    (-1.5, 0.0, 0.0)
     """
 
     def __init__(
@@ -102,6 +111,20 @@ def learned_twist(
     The twist of a feature is the logarithm of the mean over all prefixes that have it, shrunk towards the mean of all
     by ``prior`` samples, and at least ``floor`` below that, so that no prefix is given up for lack of luck.  Raises
     `ValueError` for populations that were resampled, whose particles are no independent draws, or without particles.
+
+    >>> import guided
+    >>> from guided import infer
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.6, 0.3, 0.1], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("a?b"), letters)
+    >>> pilot = infer.importance(0, model, [0], language, n=50, max_tokens=4)
+    >>> twist = infer.learned_twist([pilot], infer.as_potential(language))
+    >>> twist.prefix([0]) < twist.prefix([0, 1])  # after "a" the step to "b" is still to pay
+    True
+    >>> found = infer.smc(1, model, [0], language, critic=twist, n=50, max_tokens=4)
+    >>> abs(found.posterior()["b"] - 0.625) < 0.15
+    True
     """
     if not populations or any(population.resampled for population in populations):
         raise ValueError("a twist is learned from populations of importance(), none of which was resampled")

@@ -45,7 +45,23 @@ magnitude 16 are rounded to 0.125 there."""
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A population between two steps, with the state of the generator that draws the next ones."""
+    """A population between two steps, with the state of the generator that draws the next ones.
+
+    >>> import tempfile, os
+    >>> import guided
+    >>> from guided import infer
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.6, 0.3, 0.1], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("a?b"), letters)
+    >>> path = os.path.join(tempfile.mkdtemp(), "run.json")
+    >>> whole = infer.smc(0, model, [0], language, n=4, max_tokens=4, save=path)
+    >>> kept = infer.Checkpoint.load(path)
+    >>> kept.step, kept.tokens
+    (3, ((0, 1, 2), (0, 1, 2), (0, 1, 2), (0, 1, 2)))
+    >>> infer.smc(0, model, [0], language, n=4, max_tokens=4, resume=kept).particles == whole.particles
+    True
+    """
 
     problem: dict[str, Any]
     """What was asked for: a resumed run must ask for the same."""

@@ -12,7 +12,20 @@ __all__ = ["Progress", "Step"]
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a population of sequences: every unfinished one has got a token, or died."""
+    """One step of a population of sequences: every unfinished one has got a token, or died.
+
+    >>> import guided
+    >>> from guided import infer
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.6, 0.3, 0.1], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("a?b"), letters)
+    >>> found = infer.smc(0, model, [0], language, n=4, max_tokens=4,
+    ...     progress=lambda step: print(step.number, step.tokens, round(step.ess, 1), step.finished))
+    1 (0, 0, 0, 0) 4.0 0
+    2 (1, 1, 1, 1) 4.0 0
+    3 (2, 2, 2, 2) 4.0 4
+    """
 
     number: int
     """Counted from 1; the length of the unfinished sequences, but where they grow by units and wait for each other."""

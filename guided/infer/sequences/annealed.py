@@ -61,6 +61,18 @@ def annealed(
     of an unbiased estimate of ``Z`` of the whole product, ``resampled`` the numbers of the powers, and ``families``
     those of the texts that were drawn first.  The critic is asked about whole texts alone, each once.  Raises
     `GuidedError` for powers that do not ascend from 0 to 1, and for counts that mean nothing.
+
+    >>> import guided
+    >>> from guided import infer
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.6, 0.3, 0.1], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("a?b"), letters)
+    >>> partial_credit = infer.TextScorer(letters, lambda texts: [2.0 * ("a" in text) for text in texts])
+    >>> found = infer.annealed(0, model, [0], language, critic=partial_credit, n=40, max_tokens=4)
+    >>> truth = infer.exact(model, [0], infer.as_potential(language) * partial_credit, max_tokens=4)
+    >>> abs(found.posterior()["ab"] - truth.posterior()["ab"]) < 0.15
+    True
     """
     if n < 1 or moves < 0 or not 0 <= ess_threshold <= 1:
         raise GuidedError(f"{n} particles, {moves} moves, a threshold of {ess_threshold}", remedy="Ask for some.")

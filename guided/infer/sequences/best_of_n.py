@@ -31,7 +31,18 @@ Scorer = Callable[[Sequence[Particle]], Sequence[float]]
 
 @dataclass(frozen=True)
 class Ranked:
-    """Candidates, the best first; equal ones stay in the order in which they were drawn."""
+    """Candidates, the best first; equal ones stay in the order in which they were drawn.
+
+    >>> import guided
+    >>> from guided import infer
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.6, 0.3, 0.1], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("a?b"), letters)
+    >>> ranked = infer.best_of_n(0, model, [0], language, n=4, max_tokens=4)
+    >>> [(particle.text, round(score, 2)) for particle, score in zip(ranked.particles, ranked.scores)]
+    [('ab', -4.02), ('ab', -4.02), ('ab', -4.02), ('ab', -4.02)]
+    """
 
     particles: tuple[Particle, ...]
     """``logw`` is the importance weight of masked sampling; what did not end comes last."""
@@ -76,6 +87,17 @@ def best_of_n(
 
     ``score`` is asked once, about all sequences that ended.  Raises `LimitError` when none of ``n`` ended within
     ``max_tokens``, and `PotentialError` when a score is NaN.
+
+    >>> import guided
+    >>> from guided import infer
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.6, 0.3, 0.1], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("a?b"), letters)
+    >>> def lengths(drawn):
+    ...     return [len(each.data) for each in drawn]
+    >>> infer.best_of_n(0, model, [0], language, n=8, max_tokens=4, score=lengths).best.text
+    'ab'
     """
     if n < 1:
         raise GuidedError(f"{n} candidates", remedy="Ask for at least 1.")

@@ -31,7 +31,21 @@ __all__ = ["Learning", "Unmasked", "cars"]
 
 
 class Learning(Enum):
-    """What a failure teaches."""
+    """What a failure teaches.
+
+    >>> import guided
+    >>> from guided import infer
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.6, 0.3, 0.1], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("a?b"), letters)
+    >>> for learning in infer.Learning:
+    ...     found = infer.cars(0, model, [0], language, n=20, max_tokens=4, learning=learning)
+    ...     print(learning.value, round(found.acceptance, 2))
+    rs 0.05
+    ars 0.61
+    cars 0.61
+    """
 
     NOTHING = "rs"
     """Rejection sampling: each attempt begins with the model's own distribution."""

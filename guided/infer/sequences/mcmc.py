@@ -35,7 +35,18 @@ __all__ = ["Cut", "mcmc", "moved"]
 
 
 class Cut(Enum):
-    """Where a move cuts the sequence."""
+    """Where a move cuts the sequence.
+
+    >>> import guided
+    >>> from guided import infer
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.6, 0.3, 0.1], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("a?b"), letters)
+    >>> chains = [infer.mcmc(0, model, [0], language, n=20, max_tokens=4, cut=cut) for cut in infer.Cut]
+    >>> [set(chain.posterior()) for chain in chains] == [{"ab", "b"}] * 3
+    True
+    """
 
     RESTART = "restart"
     """At the prompt: proposals do not depend on where the chain is."""

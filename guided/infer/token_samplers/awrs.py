@@ -45,7 +45,25 @@ _DIRECT = Direct()
 
 
 class Estimator(Enum):
-    """How the weight is estimated from the tokens that were tested."""
+    """How the weight is estimated from the tokens that were tested.
+
+    >>> import math, numpy as np
+    >>> import guided
+    >>> from guided import infer
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("a?b"), letters)
+    >>> tokens = infer.TokenDistribution(np.log([0.6, 0.3, 0.1]))
+    >>> potential = infer.as_potential(language)
+    >>> after_a = potential.state_of([0])  # only "b" may come, with 0.3
+    >>> for estimator in infer.Estimator:
+    ...     inner = infer.AWRS(estimator=estimator)
+    ...     draws = [inner.sample(seed, tokens, potential, after_a) for seed in range(99)]
+    ...     print(estimator.value, abs(sum(math.exp(draw.logw) for draw in draws) / 99 - 0.3) < 0.08)
+    adaptive True
+    recursive True
+    geometric True
+    two loops True
+    """
 
     ADAPTIVE = "adaptive"
     """`RECURSIVE` for two accepts where no token has probability 2/3, else `GEOMETRIC`."""

@@ -94,7 +94,20 @@ class _Walk:
 
 
 class SetTokenSampler(ABC):
-    """A token sampler over random weighted sets of tokens; a subclass gives `members`."""
+    """A token sampler over random weighted sets of tokens; a subclass gives `members`.
+
+    >>> import numpy as np
+    >>> import guided
+    >>> from guided import infer
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("a?b"), letters)
+    >>> potential = infer.as_potential(language)
+    >>> tokens = infer.TokenDistribution(np.log([0.6, 0.3, 0.1]))
+    >>> [draw.token for draw in infer.EagerSets().sample_each(0, [tokens] * 4, potential, [potential.start()] * 4)]
+    [0, 0, 1, 0]
+    >>> infer.TopKSets(2).sample(0, tokens, potential, potential.state_of([0])).token
+    1
+    """
 
     @abstractmethod
     def members(self, chance: Chance, walk: _Walk) -> dict[int, float]:

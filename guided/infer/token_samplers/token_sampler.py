@@ -24,7 +24,19 @@ __all__ = ["Direct", "Draw", "TokenSampler", "dead_draw"]
 
 
 class Draw(NamedTuple):
-    """A token, its log weight, and what is known besides."""
+    """A token, its log weight, and what is known besides.
+
+    >>> import numpy as np
+    >>> import guided
+    >>> from guided import infer
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("a?b"), letters)
+    >>> potential = infer.as_potential(language)
+    >>> tokens = infer.TokenDistribution(np.log([0.6, 0.3, 0.1]))
+    >>> draw = infer.Direct().sample(0, tokens, potential, potential.state_of([0]))  # after "a" comes "b"
+    >>> draw.token, round(float(np.exp(draw.logw)), 2), draw.calls
+    (1, 0.3, 1)
+    """
 
     token: int
     logw: float
@@ -40,7 +52,20 @@ class Draw(NamedTuple):
 
 
 class TokenSampler(Protocol):
-    """Draws one token after a state, with its weight."""
+    """Draws one token after a state, with its weight.
+
+    >>> import guided
+    >>> from guided import infer
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.6, 0.3, 0.1], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("a?b"), letters)
+    >>> inner = infer.AWRS()  # one of them; so are Direct(), EagerSets() and TopKSets(k)
+    >>> round(infer.smc(0, model, [0], language, sampler=inner, n=200, max_tokens=4).log_ml, 1)
+    -3.0
+    >>> round(infer.exact(model, [0], language, max_tokens=4).log_ml, 1)
+    -3.0
+    """
 
     def sample(
         self,
