@@ -35,6 +35,16 @@ class Added:
     """Vectors that are added to the output of a block while the model runs; equal to nothing but itself.
 
     Raises `GuidedError` for vectors that are neither one nor one for each position, or not finite.
+
+    >>> import torch
+    >>> import guided.hf
+    >>> from guided.lm import Added, Needs, language_model
+    >>> model = language_model(guided.hf.load())
+    >>> width = model.start([[5]], Needs(hidden=True)).last.hidden.shape[-1]
+    >>> vector = Added(torch.ones(width), block=2)
+    >>> plain, pushed = (model.start([[5, 6]], needs).last.logits for needs in (Needs(), Needs(added=(vector,))))
+    >>> bool((plain != pushed).any())
+    True
     """
 
     vectors: torch.Tensor

@@ -28,6 +28,18 @@ class Activations(Checked):
 
     Published strengths of contrastive vectors: -2 to 2 times their own length, in a middle block.  Raises `GuidedError`
     where nothing is added.
+
+    >>> import guided.hf
+    >>> from guided.lm import language_model, next_logits
+    >>> from guided.steer import Activations, Stack, contrastive_vector
+    >>> model = language_model(guided.hf.load())
+    >>> ids = model.tokenizer.encode
+    >>> digits = contrastive_vector(model, [ids("1 2 3 4")], [ids("a b c d")], block=4, strength=2.0)
+    >>> def preference(over):  # for a number to a word
+    ...     logits = next_logits(over, [ids("The answer:")])[0]
+    ...     return float(logits[ids(" 5")[0]] - logits[ids(" the")[0]])
+    >>> preference(Stack([Activations((digits,))]).over(model)) > preference(model) + 1
+    True
     """
 
     added: tuple[Added, ...]
@@ -96,6 +108,15 @@ def contrastive_vector(
     too.  Texts are ids; of paired texts there are as many on each side, but the mean does not need pairs.
 
     Raises `GuidedError` without texts, `UnsupportedError` for a model whose blocks cannot be read.
+
+    >>> import guided.hf
+    >>> from guided.lm import language_model
+    >>> from guided.steer import contrastive_vector
+    >>> model = language_model(guided.hf.load())
+    >>> ids = model.tokenizer.encode
+    >>> added = contrastive_vector(model, [ids("1 2 3 4")], [ids("a b c d")], block=4)  # numbers rather than words
+    >>> added.block, tuple(added.vectors.shape), added.from_prompt_end
+    (4, (256,), True)
     """
     model = _readable(model, block)
     checked_number("strength", strength, of="contrastive_vector")
@@ -118,6 +139,15 @@ def prompt_vectors(
     of the residual stream, ``c`` from 1 to 15 there.  ``block`` counts what the authors call the stream before layer
     ``block``.  The shorter prompt is filled up with ``padding`` on the right, a token for a space there.  Raises
     `GuidedError` for prompts of other lengths without it, `UnsupportedError` for a model whose blocks cannot be read.
+
+    >>> import guided.hf
+    >>> from guided.lm import language_model
+    >>> from guided.steer import prompt_vectors
+    >>> model = language_model(guided.hf.load())
+    >>> ids = model.tokenizer.encode
+    >>> added = prompt_vectors(model, ids("Love"), ids("Hate it"), block=2, strength=5.0, padding=ids(" ")[0])
+    >>> added.vectors.shape[0] == max(len(ids("Love")), len(ids("Hate it")))  # one vector for each place of the prompt
+    True
     """
     model = _readable(model, block)
     checked_number("strength", strength, of="prompt_vectors")

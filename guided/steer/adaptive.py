@@ -33,6 +33,15 @@ class EntropyAdaptive(ModelPair):
     the small model alone, a negative one the large model after the first ``least`` tokens.  The three values depend on
     the models; there are no published defaults to repeat.  Raises `GuidedError` with ``lossless=True``, which this is
     not.
+
+    >>> from guided.lm import TableModel, next_logits
+    >>> from guided.steer import EntropyAdaptive
+    >>> small = TableModel.of({}, otherwise=[0.5, 0.5])  # never sure
+    >>> large = TableModel.of({}, otherwise=[0.1, 0.9])
+    >>> both = EntropyAdaptive(small, threshold=0.8, window=2, least=2).over(large)
+    >>> rows = both.start([[0]])
+    >>> [rows.extend([[0]])[0].logits.softmax(-1)[0].numpy().round(1).tolist() for _ in range(3)]
+    [[0.5, 0.5], [0.1, 0.9], [0.1, 0.9]]
     """
 
     small: LanguageModel

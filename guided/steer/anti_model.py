@@ -23,6 +23,13 @@ class FSD(Checked):
 
     `anti_ngrams` is what they expect, arXiv 2305.12675; the study of decoding methods, arXiv 2402.06925, calls this
     FSD-d, from which the defaults are.  Scores are made for the argmax; ``alpha=0`` is greedy search.
+
+    >>> from guided.lm import TableModel, next_logits
+    >>> from guided.steer import FSD, Stack
+    >>> model = TableModel.of({}, otherwise=[0.5, 0.3, 0.2])
+    >>> steered = Stack([FSD(alpha=0.6, top_k=3)]).over(model)
+    >>> [int(next_logits(steered, [text]).argmax()) for text in ([2], [1, 0, 1, 0, 1])]  # no third "1 0"
+    [0, 2]
     """
 
     alpha: Annotated[float, Range(0, 1)] = 0.6
@@ -51,6 +58,15 @@ class FSDVectors(Checked):
     `anti_vectors` is the penalty, FSD-vec of arXiv 2305.12675; arXiv 2402.06925 calls it FSD, from which the defaults
     are.  Unlike contrastive search it looks at no candidate's own state, and so costs no pass.  Scores are made for the
     argmax; ``alpha=0`` is greedy search.
+
+    >>> from guided.lm import TableModel, next_logits
+    >>> from guided.steer import FSDVectors, Stack
+    >>> def state(tokens):
+    ...     return [1.0, 0.0] if tokens[-1] == 0 else [0.0, 1.0]
+    >>> model = TableModel(lambda tokens: [1.0, 0.8, 0.0], width=3, hidden=state)
+    >>> steered = Stack([FSDVectors(alpha=0.6)]).over(model)
+    >>> int(next_logits(model, [[0, 0, 0]]).argmax()), int(next_logits(steered, [[0, 0, 0]]).argmax())
+    (0, 1)
     """
 
     alpha: Annotated[float, Range(0, 1)] = 0.4

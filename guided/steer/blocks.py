@@ -29,7 +29,21 @@ Value = TextReward | Callable[[list[Tokens]], Sequence[float] | torch.Tensor]
 
 @dataclass(frozen=True)
 class BlockResult:
-    """What `best_of_blocks` chose."""
+    """What `best_of_blocks` chose.
+
+    >>> import numpy as np
+    >>> from guided.lm import TableModel
+    >>> from guided.steer import best_of_blocks
+    >>> model = TableModel.of({}, otherwise=[0.5, 0.3, 0.2], eos_ids=[2])
+    >>> def ones(texts):
+    ...     return [float(text.count(1)) for text in texts]
+    >>> chance = np.random.default_rng(0)
+    >>> found = best_of_blocks(model, [0], ones, chance, n_blocks=4, block_tokens=2, max_new_tokens=6)
+    >>> [len(values) for values in found.block_values]  # four candidates for each block
+    [4]
+    >>> found.value == found.tokens.count(1) == max(found.block_values[-1])
+    True
+    """
 
     tokens: Tokens
     """The generated tokens, the end-of-text id included if one was drawn."""
@@ -65,6 +79,19 @@ def best_of_blocks(
 
     Under a ``constraint`` tokens are drawn from the allowed ones, as by `guided.infer.local`, and the text ends within
     ``max_new_tokens`` tokens, the end-of-text token counted.
+
+    >>> import numpy as np
+    >>> from guided.lm import TableModel
+    >>> from guided.steer import best_of_blocks
+    >>> model = TableModel.of({}, otherwise=[0.6, 0.3, 0.1], eos_ids=[2])
+    >>> def ones(texts):
+    ...     return [float(text.count(1)) for text in texts]
+    >>> def mean_value(n_blocks):
+    ...     chance = np.random.default_rng(0)
+    ...     found = [best_of_blocks(model, [0], ones, chance, n_blocks=n_blocks, max_new_tokens=6) for _ in range(9)]
+    ...     return sum(each.value for each in found) / 9
+    >>> mean_value(8) > mean_value(1)
+    True
     """
     for name, number in (("n_blocks", n_blocks), ("block_tokens", block_tokens), ("max_new_tokens", max_new_tokens)):
         checked_count(name, number, of="best_of_blocks")

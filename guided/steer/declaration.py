@@ -53,7 +53,12 @@ def _token_ids(tokens: Sequence[int], where: str) -> Tokens:
 
 @dataclass(frozen=True)
 class AsGiven:
-    """The prompt as it is."""
+    """The prompt as it is.
+
+    >>> from guided.steer import AsGiven
+    >>> AsGiven()((5, 6, 7))
+    (5, 6, 7)
+    """
 
     def __call__(self, prompt: Tokens) -> Tokens:
         """The prompt."""
@@ -81,7 +86,12 @@ class Replaced:
 
 @dataclass(frozen=True)
 class LastToken:
-    """The prompt's last token alone: the unconditional context of classifier-free guidance."""
+    """The prompt's last token alone: the unconditional context of classifier-free guidance.
+
+    >>> from guided.steer import ClassifierFree, LastToken
+    >>> LastToken()((5, 6, 7))  # ClassifierFree(scale=1.5) contrasts the prompt with this
+    (7,)
+    """
 
     def __call__(self, prompt: Tokens) -> Tokens:
         """Its last token."""
@@ -90,7 +100,12 @@ class LastToken:
 
 @dataclass(frozen=True)
 class Prefixed(Checked):
-    """The prompt with tokens before it, after its first ``after`` ones (1 where it begins with a special token)."""
+    """The prompt with tokens before it, after its first ``after`` ones (1 where it begins with a special token).
+
+    >>> from guided.steer import Prefixed
+    >>> Prefixed((8, 9))((1, 5, 6)), Prefixed((8, 9), after=1)((1, 5, 6))
+    ((8, 9, 1, 5, 6), (1, 8, 9, 5, 6))
+    """
 
     tokens: Tokens
     after: Annotated[int, Range(0)] = 0
@@ -106,7 +121,12 @@ class Prefixed(Checked):
 
 @dataclass(frozen=True)
 class Without:
-    """The prompt without the first occurrence of a run of tokens, such as a context; as it is if that is not in it."""
+    """The prompt without the first occurrence of a run of tokens, such as a context; as it is if that is not in it.
+
+    >>> from guided.steer import Without
+    >>> Without((6, 7))((1, 6, 7, 2)), Without((6, 7))((1, 2))
+    ((1, 2), (1, 2))
+    """
 
     tokens: Tokens
 
@@ -127,6 +147,12 @@ class Branch:
     """A model run on a prompt beside the one that is steered, fed the same tokens after it.
 
     Raises `GuidedError` where ``prompt`` is no function.
+
+    >>> from guided.lm import Needs
+    >>> from guided.steer import Branch, LastToken
+    >>> unconditional = Branch(prompt=LastToken())  # the steered model itself, on another prompt
+    >>> unconditional.model is None, unconditional.prompt((5, 6, 7)), Branch(needs=Needs(hidden=True)).needs.hidden
+    (True, (7,), True)
     """
 
     model: LanguageModel | None = None
@@ -147,7 +173,15 @@ class Branch:
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """The likeliest ``k`` tokens of what comes in, and what is wanted of the text after each."""
+    """The likeliest ``k`` tokens of what comes in, and what is wanted of the text after each.
+
+    >>> from guided.lm import TableModel
+    >>> from guided.steer import ARGS, TextReward
+    >>> reward = TextReward(lambda texts: [float(len(text)) for text in texts], str)
+    >>> wanted = ARGS(reward, top_k=2).declare(TableModel.of({}, otherwise=[0.5, 0.3, 0.2])).candidates
+    >>> wanted.k, wanted.reward is reward
+    (2, True)
+    """
 
     k: int
     reward: TextReward | None = None
@@ -167,7 +201,16 @@ class Candidates:
 
 @dataclass(frozen=True)
 class Declaration:
-    """All that one steerer needs."""
+    """All that one steerer needs.
+
+    >>> from guided.lm import TableModel
+    >>> from guided.steer import ClassifierFree, DExperts
+    >>> model, expert = (TableModel.of({}, otherwise=[0.5, 0.3, 0.2]) for _ in range(2))
+    >>> len(ClassifierFree(scale=1.5).declare(model).branches)  # the model on another prompt
+    1
+    >>> [branch.model is expert for branch in DExperts(expert, expert).declare(model).branches]
+    [True, True]
+    """
 
     branches: tuple[Branch, ...] = ()
     candidates: Candidates | None = None
@@ -179,7 +222,25 @@ class Declaration:
 
 @dataclass(frozen=True)
 class Seen:
-    """What a steerer is handed for ``n`` positions, in the dtype and on the device of the logits that come in."""
+    """What a steerer is handed for ``n`` positions, in the dtype and on the device of the logits that come in.
+
+    >>> import torch
+    >>> from guided.lm import TableModel, next_logits
+    >>> from guided.steer import Declaration, Seen, Stack
+    >>> class NoRepeat:
+    ...     def declare(self, model):
+    ...         return Declaration(text=True)
+    ...     def steer(self, logits, seen):
+    ...         lower = logits.clone()
+    ...         for row, text in zip(lower, seen.texts):
+    ...             row[list(text)] = -float("inf")
+    ...         return lower
+    >>> model = TableModel.of({}, otherwise=[0.5, 0.3, 0.2])
+    >>> next_logits(Stack([NoRepeat()]).over(model), [[0], [1]]).softmax(-1).numpy().round(2).tolist()
+    [[0.0, 0.6, 0.4], [0.71, 0.0, 0.29]]
+    >>> NoRepeat().steer(torch.zeros(1, 3), Seen(texts=((2,),))).tolist()
+    [[0.0, 0.0, -inf]]
+    """
 
     branches: tuple[Scores, ...] = ()
     """One for each declared branch, in order, ``[n, ...]``."""
@@ -208,7 +269,19 @@ class Seen:
 
 @runtime_checkable
 class Steerer(Protocol):
-    """One method of steering: frozen, shared by any number of runs and threads."""
+    """One method of steering: frozen, shared by any number of runs and threads.
+
+    >>> from guided.lm import TableModel, next_logits
+    >>> from guided.steer import Declaration, Stack
+    >>> class Hotter:  # two methods make a steerer
+    ...     def declare(self, model):
+    ...         return Declaration()
+    ...     def steer(self, logits, seen):
+    ...         return logits / 2.0
+    >>> model = TableModel.of({}, otherwise=[0.8, 0.1, 0.1])
+    >>> next_logits(Stack([Hotter()]).over(model), [[0]]).softmax(-1).numpy().round(3).tolist()
+    [[0.586, 0.207, 0.207]]
+    """
 
     def declare(self, model: LanguageModel) -> Declaration:
         """What it needs when it steers ``model``; raises a `GuidedError` for what that model cannot give."""

@@ -26,7 +26,16 @@ __all__ = ["FastAndSlow", "FastAndSlowModel", "FastAndSlowSequences", "Router"]
 
 
 class Router(Enum):
-    """What is compared with the threshold."""
+    """What is compared with the threshold.
+
+    >>> import torch
+    >>> from guided.lm import TableModel
+    >>> from guided.steer import FastAndSlow, Router
+    >>> small = TableModel.of({}, otherwise=[0.5, 0.3, 0.2])
+    >>> logits = torch.tensor([[0.5, 0.4, 0.1], [0.9, 0.1, 0.0]]).log()
+    >>> {router.value: FastAndSlow(small, threshold=0.3, router=router).unsure(logits) for router in Router}
+    {'top': [False, False], 'margin': [True, False]}
+    """
 
     TOP = "top"
     """The probability of the likeliest token."""
@@ -41,6 +50,14 @@ class FastAndSlow(ModelPair):
     A threshold of 0 is the small model alone, one above 1 the large one.  To contrast the models where the large one is
     asked, as the paper does, too, put the contrast over the large model: ``FastAndSlow(small, t).over(
     Stack([Contrastive(small)]).over(large))``.
+
+    >>> from guided.lm import TableModel, next_logits
+    >>> from guided.steer import FastAndSlow
+    >>> small = TableModel.of({(0,): [0.9, 0.1]}, otherwise=[0.5, 0.5])
+    >>> large = TableModel.of({}, otherwise=[0.2, 0.8])
+    >>> both = FastAndSlow(small, threshold=0.7).over(large)
+    >>> next_logits(both, [[0], [1]]).softmax(-1).numpy().round(2).tolist()  # after 1 the small one is unsure
+    [[0.9, 0.1], [0.2, 0.8]]
     """
 
     small: LanguageModel

@@ -23,6 +23,14 @@ class ReferenceSpace:
 
     States are compared by the cosine of their differences from the mean of the space: without that all of a model's
     states are alike.  Immutable.
+
+    >>> import torch
+    >>> from guided.lm import TableModel
+    >>> from guided.steer import ReferenceSpace
+    >>> model = TableModel(lambda tokens: [1.0, 0.5, 0.0], width=3, hidden=lambda tokens: [float(tokens[-1]), 1.0])
+    >>> space = ReferenceSpace.of(model, [[0, 2, 2, 2]])  # contexts before its second, third and fourth token
+    >>> space.similarities(torch.tensor([[2.0, 1.0]])).numpy().round(2).tolist()
+    [[-1.0, 1.0, 1.0]]
     """
 
     def __init__(self, states: torch.Tensor, remembered: torch.Tensor) -> None:
@@ -76,6 +84,16 @@ class ContextAdaptive(Checked):
     """Context-aware adaptive decoding (CAAD): what the model said in similar contexts of reference texts.
 
     `context_adaptive` is the formula, a reconstruction.
+
+    >>> from guided.lm import TableModel, next_logits
+    >>> from guided.steer import ContextAdaptive, ReferenceSpace, Stack
+    >>> def scores(tokens):  # behind the reference 0 the model says 1
+    ...     return [0.0, 3.0, 0.0] if tokens[0] == 0 else [1.0, 0.0, 0.0]
+    >>> model = TableModel(scores, width=3, hidden=lambda tokens: [float(tokens[-1]), 1.0])
+    >>> space = ReferenceSpace.of(model, [[0, 2, 1]])
+    >>> steered = Stack([ContextAdaptive(space, weight=0.9, top_n=1)]).over(model)
+    >>> [next_logits(each, [[2]]).softmax(-1).numpy().round(2).tolist() for each in (model, steered)]
+    [[[0.58, 0.21, 0.21]], [[0.07, 0.88, 0.06]]]
     """
 
     space: ReferenceSpace

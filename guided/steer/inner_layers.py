@@ -21,7 +21,12 @@ DEEP = 40
 
 
 class Bucket(enum.Enum):
-    """DoLa's candidate layers: every other one of the lower or the upper half."""
+    """DoLa's candidate layers: every other one of the lower or the upper half.
+
+    >>> from guided.steer import Bucket, DoLa
+    >>> DoLa(layers=Bucket.LOW).candidate_layers(12), DoLa(layers=Bucket.HIGH).candidate_layers(12)
+    ((0, 2, 4), (6, 8, 10))
+    """
 
     LOW = "low"
     HIGH = "high"
@@ -36,6 +41,13 @@ class DoLa(Checked):
     ``tied_embeddings`` None asks the model.  Early layers are read without the final normalisation, as the authors'
     code does, unless ``final_norm=True``.  That code also repeats tokens less (penalty 1.2), which is not part of the
     formula.
+
+    >>> from guided.lm import TableModel, next_logits
+    >>> from guided.steer import DoLa, Stack
+    >>> early = [lambda tokens: [2.0, 0.0, 0.0]]  # says 0 from the start; the last layer has learnt about 1
+    >>> model = TableModel(lambda tokens: [2.0, 2.0, 0.0], width=3, layers=early)
+    >>> next_logits(Stack([DoLa((0,))]).over(model), [[0]]).softmax(-1).numpy().round(2).tolist()
+    [[0.11, 0.79, 0.11]]
     """
 
     layers: Bucket | tuple[int, ...] = Bucket.HIGH
@@ -87,6 +99,14 @@ class LayersOverLayers(Checked):
 
     `layers_over_layers` is the formula, a reconstruction.  ``layer`` is read in both models, ``truthful`` makes the
     prompt that asks for the truth.  Raises `GuidedError` where ``truth`` weighs a prompt that is not given.
+
+    >>> from guided.lm import TableModel, next_logits
+    >>> from guided.steer import LayersOverLayers, Stack
+    >>> model = TableModel(lambda tokens: [2.0, 2.0, 0.0], width=3, layers=[lambda tokens: [1.0, 1.5, 0.0]])
+    >>> amateur = TableModel(lambda tokens: [2.0, 0.0, 0.0], width=3, layers=[lambda tokens: [1.0, 0.0, 0.0]])
+    >>> steered = Stack([LayersOverLayers(amateur, layer=0)]).over(model)
+    >>> next_logits(steered, [[0]]).softmax(-1).numpy().round(2).tolist()  # 1 is what the amateur lacks
+    [[0.16, 0.82, 0.01]]
     """
 
     amateur: LanguageModel
@@ -135,6 +155,14 @@ class DeCoRe(Checked):
 
     ``heads`` are (block, head) pairs, counted from 0; ``examples/retrieval_heads.py`` finds them.  The heads are off
     for generated tokens only, as in the authors' generation, unless ``masked_prompt=True``, as in their scoring.
+
+    >>> from guided.lm import TableModel, next_logits
+    >>> from guided.steer import DeCoRe, Stack
+    >>> def masked(tokens, heads):  # without its retrieval head the model forgets 1
+    ...     return [2.0, 0.0, 0.0]
+    >>> model = TableModel(lambda tokens: [2.0, 2.0, 0.0], width=3, masked=masked)
+    >>> next_logits(Stack([DeCoRe(((0, 1),))]).over(model), [[0]]).softmax(-1).numpy().round(2).tolist()
+    [[0.47, 0.47, 0.06]]
     """
 
     heads: tuple[tuple[Annotated[int, Range(0)], Annotated[int, Range(0)]], ...]
@@ -158,6 +186,14 @@ class DynamicFocus(Checked):
 
     ``layers`` None takes all between the embedding and the last block.  Published values: ``sigma`` 0.25 or 4.0,
     ``temperature`` 1.1.
+
+    >>> from guided.lm import TableModel, next_logits
+    >>> from guided.steer import DynamicFocus, Stack
+    >>> early = [lambda tokens: [0.0, 0.0, 0.0], lambda tokens: [0.0, 3.0, 0.0]]  # the first block would say 1
+    >>> model = TableModel(lambda tokens: [2.0, 1.0, 0.0], width=3, layers=early)
+    >>> focused = Stack([DynamicFocus(sigma=4.0)]).over(model)
+    >>> [next_logits(each, [[0]]).softmax(-1).numpy().round(2).tolist() for each in (model, focused)]
+    [[[0.67, 0.24, 0.09]], [[0.74, 0.2, 0.05]]]
     """
 
     layers: tuple[int, ...] | None = None

@@ -27,6 +27,11 @@ class KnowledgeTrie:
 
     Paths with the same beginning share it; a phrase may stand in several paths and places.  Immutable.  Raises
     `GuidedError` for a path of fewer than two phrases, and for a phrase without tokens.
+
+    >>> from guided.steer import KnowledgeTrie
+    >>> facts = KnowledgeTrie([[(5, 6), (7,), (8, 9)]])  # Marie Curie, born in, Warsaw
+    >>> facts.named([1, 5, 6, 2], 4), facts.demanded([(5, 6)], hops=1), facts.demanded([(5, 6)], hops=2)
+    ([(5, 6)], [(7,)], [(7,), (8, 9)])
     """
 
     def __init__(self, facts: Iterable[Sequence[Sequence[int]]]) -> None:
@@ -85,6 +90,14 @@ class KnowledgeInfused(Checked):
     the text names, prompt included, and that are none of these.  Reconstructed from the paper (Liu et al. 2022, arXiv
     2204.03084), which makes its trie of retrieved passages and moves the model's states by policy gradients that stay
     near the model; here the distribution is the optimum of that objective.
+
+    >>> from guided.lm import TableModel, next_logits
+    >>> from guided.steer import KnowledgeInfused, KnowledgeTrie, Stack
+    >>> model = TableModel.of({}, otherwise=[0.4, 0.3, 0.2, 0.1])
+    >>> facts = KnowledgeTrie([[(1,), (3,)]])
+    >>> steered = Stack([KnowledgeInfused(facts)]).over(model)
+    >>> next_logits(steered, [[0], [1]]).softmax(-1).numpy().round(2).tolist()  # once 1 is named, 3 is wanted
+    [[0.4, 0.3, 0.2, 0.1], [0.24, 0.18, 0.12, 0.45]]
     """
 
     trie: KnowledgeTrie

@@ -54,6 +54,16 @@ def deal(
     Under a ``constraint`` hypotheses and roll-outs take allowed tokens only, and all texts end within
     ``max_new_tokens`` (the end-of-text token counts), roll-outs too; log-probabilities stay the model's own, over all
     ids.
+
+    >>> from guided.lm import TableModel
+    >>> from guided.steer import deal
+    >>> model = TableModel.of({}, otherwise=[0.6, 0.3, 0.1], eos_ids=[2])
+    >>> def ones(texts):
+    ...     return [float(text.count(1)) for text in texts]
+    >>> for weight in (0.0, 2.0):
+    ...     print(deal(model, [0], ones, weight=weight, look_ahead=1, max_new_tokens=4)[0].tokens)
+    (0, 0, 0, 0)
+    (1, 1, 1, 1)
     """
     for name, number in (("n_beams", n_beams), ("top_k", top_k), ("max_new_tokens", max_new_tokens)):
         checked_count(name, number, of="deal")

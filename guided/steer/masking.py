@@ -35,6 +35,18 @@ class Masked(Checked):
     A masked model is renormalised: to what weighs texts by it, such as `guided.infer.smc`, it is a model that follows
     the constraint token by token, and not ``model(x)`` on the language.  After tokens that no text of the language, or
     none that ends in time, begins with (of a draft, say) nothing is excluded: they were.
+
+    >>> import guided
+    >>> from guided.lm import TableModel, next_logits
+    >>> from guided.steer import Masked, Stack
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.6, 0.3, 0.1], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("a?b"), letters)
+    >>> rows = Stack([Masked(language, max_tokens=3)]).over(model).start([[0]])
+    >>> rows.last.logits.softmax(-1).numpy().round(2).tolist()
+    [[0.67, 0.33, 0.0]]
+    >>> rows.extend([[0]])[0].logits.softmax(-1).numpy().round(2).tolist()  # after "a"
+    [[0.0, 1.0, 0.0]]
     """
 
     constraint: Constrains

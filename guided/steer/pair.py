@@ -11,7 +11,15 @@ __all__ = ["ModelPair", "PairedModel"]
 
 
 class ModelPair(Checked):
-    """What makes a `LanguageModel` of a small model and a large one; not lossless, whichever rule decides."""
+    """What makes a `LanguageModel` of a small model and a large one; not lossless, whichever rule decides.
+
+    >>> from guided.lm import TableModel
+    >>> from guided.steer import EntropyAdaptive, FastAndSlow, ModelPair
+    >>> small, large = (TableModel.of({}, otherwise=[0.5, 0.5]) for _ in range(2))
+    >>> pairs: list[ModelPair] = [FastAndSlow(small), EntropyAdaptive(small, threshold=0.8)]
+    >>> [pair.over(large).width for pair in pairs]
+    [2, 2]
+    """
 
     @abstractmethod
     def over(self, large: LanguageModel, *, same_tokenizer: bool = False) -> LanguageModel:

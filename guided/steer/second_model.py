@@ -135,6 +135,13 @@ class ARM(Checked):
     """A reward model that scores every next token in one pass: `arm`.
 
     ``reward`` is a model of the same vocabulary whose logits are rewards.  ``top_k`` None keeps all tokens.
+
+    >>> from guided.lm import TableModel, next_logits
+    >>> from guided.steer import ARM, Stack
+    >>> model = TableModel.of({}, otherwise=[0.5, 0.3, 0.2])
+    >>> reward = TableModel(lambda tokens: [0.0, 0.0, 2.0], width=3)  # its scores are rewards: 2 is wanted
+    >>> next_logits(Stack([ARM(reward)]).over(model), [[0]]).softmax(-1).numpy().round(2).tolist()
+    [[0.22, 0.13, 0.65]]
     """
 
     reward: LanguageModel

@@ -68,6 +68,16 @@ class Instructive(Checked):
     """Away from a misleading instruction: `instructive`.
 
     ``noisy`` makes the prompt with the other instruction: `Prefixed(tokens)`, or any function of the prompt's ids.
+
+    >>> import numpy as np
+    >>> from guided.lm import TableModel, next_logits
+    >>> from guided.steer import Instructive, Prefixed, Stack
+    >>> def misled(tokens):  # an instruction that begins with 2 makes 0 likelier
+    ...     return np.log([0.7, 0.2, 0.1] if tokens[0] == 2 else [0.4, 0.4, 0.2])
+    >>> model = TableModel(misled, width=3)
+    >>> steered = Stack([Instructive(Prefixed((2,)), epsilon=0.5)]).over(model)
+    >>> next_logits(steered, [[0]]).softmax(-1).numpy().round(2).tolist()
+    [[0.24, 0.45, 0.32]]
     """
 
     noisy: Prompt
@@ -88,6 +98,18 @@ class PrefixAdaptive(Checked):
 
     ``prefixed`` makes the prompt with the prefix: `Prefixed(tokens)`, or any function of the prompt's ids.  Above 0
     ``alpha`` steers towards the prefix, below 0 away from it.
+
+    >>> import numpy as np
+    >>> from guided.lm import TableModel, next_logits
+    >>> from guided.steer import PrefixAdaptive, Prefixed, Stack
+    >>> def toxic(tokens):  # behind the prefix 2 the model writes more of 0
+    ...     return np.log([0.7, 0.2, 0.1] if tokens[0] == 2 else [0.4, 0.4, 0.2])
+    >>> model = TableModel(toxic, width=3)
+    >>> for alpha in (-1.0, 1.0):
+    ...     steered = Stack([PrefixAdaptive(Prefixed((2,)), alpha)]).over(model)
+    ...     print(next_logits(steered, [[0]]).softmax(-1).numpy().round(2).tolist())
+    [[0.16, 0.56, 0.28]]
+    [[0.7, 0.2, 0.1]]
     """
 
     prefixed: Prompt
@@ -107,6 +129,16 @@ class SelfDebiasing(Checked):
     """Fewer of the tokens that a biased prompt makes likelier: `self_debiasing`.
 
     ``biased`` makes the prompts, each encouraging one kind of text that is not wanted.
+
+    >>> import numpy as np
+    >>> from guided.lm import TableModel, next_logits
+    >>> from guided.steer import Prefixed, SelfDebiasing, Stack
+    >>> def biased(tokens):  # asked for insults (2) the model writes more of 0
+    ...     return np.log([0.7, 0.2, 0.1] if tokens[0] == 2 else [0.4, 0.4, 0.2])
+    >>> model = TableModel(biased, width=3)
+    >>> steered = Stack([SelfDebiasing((Prefixed((2,)),), decay=10.0)]).over(model)
+    >>> next_logits(steered, [[0]]).softmax(-1).numpy().round(2).tolist()
+    [[0.03, 0.65, 0.32]]
     """
 
     biased: tuple[Prompt, ...]

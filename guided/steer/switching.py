@@ -28,7 +28,16 @@ Gate = Annotated[Callable[[torch.Tensor], torch.Tensor], "a function from hidden
 
 @dataclass(frozen=True, eq=False)
 class Nudging(Checked):
-    """Another model's token where this one is unsure, below ``threshold`` for its likeliest token: `nudged`."""
+    """Another model's token where this one is unsure, below ``threshold`` for its likeliest token: `nudged`.
+
+    >>> from guided.lm import TableModel, next_logits
+    >>> from guided.steer import Nudging, Stack
+    >>> model = TableModel.of({(0,): [0.9, 0.05, 0.05]}, otherwise=[0.34, 0.33, 0.33])
+    >>> other = TableModel.of({}, otherwise=[0.1, 0.1, 0.8])
+    >>> steered = Stack([Nudging(other, threshold=0.4)]).over(model)
+    >>> next_logits(steered, [[0], [1]]).softmax(-1).numpy().round(2).tolist()  # sure after 0, not after 1
+    [[0.9, 0.05, 0.05], [0.1, 0.1, 0.8]]
+    """
 
     other: LanguageModel
     threshold: Annotated[float, Range(0, 1)] = 0.4
@@ -49,6 +58,16 @@ class Deferral(Checked):
     ``gate`` maps hidden states ``[n, d]`` to the log-odds ``[n]`` that the other model writes the next token;
     `train_deferral` makes one.  ``threshold`` None mixes both by the odds.  Raises `RewardError` for a gate that fails
     or returns another shape.
+
+    >>> import torch
+    >>> from guided.lm import TableModel, next_logits
+    >>> from guided.steer import Deferral, Stack
+    >>> model = TableModel(lambda tokens: [1.0, 0.0], width=2, hidden=lambda tokens: [float(tokens[-1])])
+    >>> other = TableModel(lambda tokens: [0.0, 3.0], width=2)
+    >>> gate = torch.nn.Flatten(0)  # the state itself is the log-odds: after 1 the other model writes
+    >>> steered = Stack([Deferral(other, lambda states: gate(states) * 4 - 2)]).over(model)
+    >>> next_logits(steered, [[0], [1]]).softmax(-1).numpy().round(2).tolist()
+    [[0.73, 0.27], [0.05, 0.95]]
     """
 
     other: LanguageModel
@@ -78,6 +97,14 @@ class DomainMixture(Checked):
     ``prior`` has the probability of each domain, the steered model first; all alike unless given, and divided by their
     sum.  With 0 for the steered model its own likelihood is not asked for, which else is a second pass of it.  The text
     is all tokens but the first, prompt included.  Raises `GuidedError` where all are 0.
+
+    >>> from guided.lm import TableModel, next_logits
+    >>> from guided.steer import DomainMixture, Stack
+    >>> model, law = TableModel.of({}, otherwise=[0.9, 0.1]), TableModel.of({}, otherwise=[0.1, 0.9])
+    >>> steered = Stack([DomainMixture((law,))]).over(model)
+    >>> shares = next_logits(steered, [[0], [0, 1], [0, 1, 1]]).softmax(-1).numpy()
+    >>> shares[:, 1].round(2).tolist()  # the more 1s, the likelier it is that law writes
+    [0.5, 0.82, 0.89]
     """
 
     models: tuple[LanguageModel, ...]
@@ -126,6 +153,16 @@ def train_deferral(
     Minimises ``-mean log((1 - g(h)) p(x) + g(h) p_other(x))`` over the tokens behind each text's prompt (its first
     token unless given) by full-batch Adam.  Neither model is changed, and each reads a text once.  Deterministic for a
     seed on one machine.  Raises `GuidedError` for texts of fewer than two tokens.
+
+    >>> import torch
+    >>> from guided.lm import TableModel
+    >>> from guided.steer import train_deferral
+    >>> model = TableModel(lambda tokens: [2.0, 0.0], width=2, hidden=lambda tokens: [float(tokens[-1])])
+    >>> other = TableModel(lambda tokens: [0.0, 2.0], width=2)  # right where 1 follows 1
+    >>> gate = train_deferral(model, other, [[0, 0, 0, 1, 1, 1]], steps=40, learning_rate=0.1)
+    >>> after_0, after_1 = gate(torch.tensor([[0.0], [1.0]], dtype=torch.float64)).tolist()
+    >>> after_0 < 0 < after_1
+    True
     """
     checked_count("steps", steps, of="train_deferral")
     checked_count("width", width, least=0, of="train_deferral")

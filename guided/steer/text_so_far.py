@@ -47,6 +47,15 @@ class ContrastiveSearch(Checked):
 
     `contrastive_search` is the formula; scores are made for the argmax.  A step costs one more pass, over the
     candidates, and the cosines with all tokens so far, prompt included.
+
+    >>> from guided.lm import TableModel, next_logits
+    >>> from guided.steer import ContrastiveSearch, Stack
+    >>> def state(tokens):
+    ...     return [1.0, 0.0] if tokens[-1] == 0 else [0.0, 1.0]
+    >>> model = TableModel(lambda tokens: [1.0, 0.8, 0.0], width=3, hidden=state)
+    >>> steered = Stack([ContrastiveSearch(alpha=0.6)]).over(model)
+    >>> int(next_logits(model, [[0, 0]]).argmax()), int(next_logits(steered, [[0, 0]]).argmax())  # not 0 again
+    (0, 1)
     """
 
     alpha: Annotated[float, Range(0, 1)] = 0.6
@@ -75,6 +84,14 @@ class GRAD(Checked):
     """Graph-retrieved adaptive decoding: transitions of a small corpus add to the logits, `grad`.
 
     ``graph`` comes from `TransitionGraph.of`.
+
+    >>> from guided.lm import TableModel, next_logits
+    >>> from guided.steer import GRAD, Stack, TransitionGraph
+    >>> model = TableModel.of({}, otherwise=[0.5, 0.3, 0.2])
+    >>> graph = TransitionGraph({0: {2: 1.0}})  # in the corpus 2 follows 0
+    >>> steered = Stack([GRAD(graph, weight=2.0)]).over(model)
+    >>> next_logits(steered, [[0], [1]]).softmax(-1).numpy().round(2).tolist()
+    [[0.24, 0.14, 0.62], [0.5, 0.3, 0.2]]
     """
 
     graph: TransitionGraph

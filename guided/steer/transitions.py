@@ -22,6 +22,14 @@ class TransitionGraph:
     """Edges ``(u, v)`` with the summed evidence of ``v`` wherever the corpus has ``v`` after ``u``.
 
     ``edges[u][v]`` must be 0 or more.  Immutable; memory is one number for each distinct transition.
+
+    >>> import torch
+    >>> from guided.lm import TableModel
+    >>> from guided.steer import TransitionGraph
+    >>> model = TableModel(lambda tokens: [1.0, 0.5, 2.0], width=3)
+    >>> graph = TransitionGraph.of(model, [[0, 2, 0, 2, 1], [0, 1]])
+    >>> graph.rows([0, 1], like=torch.zeros(2, 3)).numpy().round(2).tolist()  # after 0; nothing follows 1
+    [[0.0, 0.0, 1.0], [0.0, 0.0, 0.0]]
     """
 
     def __init__(self, edges: Mapping[int, Mapping[int, float]]) -> None:

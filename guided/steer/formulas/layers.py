@@ -16,7 +16,18 @@ __all__ = ["Divergence", "decore", "divergences", "dola", "dynamic_focus", "entr
 
 
 class Divergence(enum.Enum):
-    """Which divergence picks DoLa's premature layer."""
+    """Which divergence picks DoLa's premature layer.
+
+    >>> from guided.lm import TableModel, next_logits
+    >>> from guided.steer import Divergence, DoLa, Stack
+    >>> early = [lambda tokens: [1.0, 2.0, 3.0], lambda tokens: [0.0, 3.0, 3.0]]  # the embedding, the first block
+    >>> model = TableModel(lambda tokens: [2.0, 2.0, 0.0], width=3, layers=early)
+    >>> for divergence in Divergence:
+    ...     steered = Stack([DoLa((0, 1), relative_top=0.0, divergence=divergence)]).over(model)
+    ...     print(divergence.value, next_logits(steered, [[0]]).softmax(-1).numpy().round(2).tolist())
+    official [[0.95, 0.05, 0.01]]
+    jensen-shannon [[0.72, 0.27, 0.01]]
+    """
 
     OFFICIAL = "official"
     """``(KL(m || p) + KL(m || q)) / 2`` with ``m = (p + q) / 2``: what the authors' and transformers' code computes."""

@@ -21,6 +21,14 @@ class ModelReward(Checked):
 
     The model keeps its own cache, so a step costs one pass over the candidates, not over the text.  ``head`` takes
     ``[m, d]`` and gives ``[m]``; ``model`` None is the steered model.  `guided.steer.rewards.scorer` trains such heads.
+
+    >>> import torch
+    >>> from guided.lm import TableModel, next_logits
+    >>> from guided.steer import ARGS, ModelReward, Stack
+    >>> model = TableModel(lambda tokens: [1.0, 0.5, 0.0], width=3, hidden=lambda tokens: [float(tokens.count(2))])
+    >>> reward = ModelReward(lambda states: 3 * states[:, 0])  # the number of 2s, read from the hidden state
+    >>> next_logits(Stack([ARGS(reward, top_k=3)]).over(model), [[0]]).softmax(-1).numpy().round(2).tolist()
+    [[0.03, 0.02, 0.95]]
     """
 
     head: Callable[[torch.Tensor], torch.Tensor]

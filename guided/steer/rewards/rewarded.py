@@ -75,6 +75,16 @@ class FUDGE(Checked):
     """Future discriminators: rewards are log-probabilities of an attribute, `fudge`.
 
     Raises `RewardError` for a reward above 0, which is no log-probability.
+
+    >>> import math
+    >>> from guided.lm import TableModel, next_logits
+    >>> from guided.steer import FUDGE, Stack, TextReward
+    >>> model = TableModel.of({}, otherwise=[0.5, 0.3, 0.2])
+    >>> def formal(texts):  # log-probabilities that a text will turn out formal
+    ...     return [math.log(0.9 if text.endswith("2") else 0.1) for text in texts]
+    >>> judge = TextReward(formal, lambda ids: "".join(map(str, ids)))
+    >>> next_logits(Stack([FUDGE(judge, top_k=3)]).over(model), [[0]]).softmax(-1).numpy().round(3).tolist()
+    [[0.192, 0.115, 0.692]]
     """
 
     reward: Reward
@@ -103,6 +113,19 @@ class ControlledDecoding(Checked):
     """Controlled decoding, token by token, with a prefix scorer: `controlled`.
 
     `guided.steer.rewards.scorer` trains scorers, `guided.steer.blocks` chooses whole blocks instead.
+
+    >>> from guided.lm import TableModel, next_logits
+    >>> from guided.steer import ControlledDecoding, Stack, TextReward
+    >>> model = TableModel.of({}, otherwise=[0.5, 0.3, 0.2])
+    >>> def twos(texts):
+    ...     return [float(text.count("2")) for text in texts]
+    >>> value = TextReward(twos, lambda ids: "".join(map(str, ids)))
+    >>> for beta in (0.0, 1.0, 3.0):
+    ...     steered = Stack([ControlledDecoding(value, beta)]).over(model)
+    ...     print(next_logits(steered, [[0]]).softmax(-1).numpy().round(2).tolist())
+    [[0.5, 0.3, 0.2]]
+    [[0.37, 0.22, 0.4]]
+    [[0.1, 0.06, 0.83]]
     """
 
     reward: Reward

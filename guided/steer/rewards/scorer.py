@@ -44,7 +44,14 @@ class Example:
 
 
 class PrefixScorer(torch.nn.Module):
-    """A linear head, or one with a hidden layer of ``width`` units: ``[m, d]`` hidden states to ``[m]`` values."""
+    """A linear head, or one with a hidden layer of ``width`` units: ``[m, d]`` hidden states to ``[m]`` values.
+
+    >>> import torch
+    >>> from guided.steer import PrefixScorer
+    >>> scorer = PrefixScorer(4, width=8)
+    >>> tuple(scorer(torch.zeros(3, 4)).shape), sum(weights.numel() for weights in scorer.parameters())
+    ((3,), 49)
+    """
 
     def __init__(self, dimensions: int, width: int = 0) -> None:
         super().__init__()
@@ -77,6 +84,16 @@ def train_scorer(
 
     Deterministic for a seed on one machine.  Memory: the hidden states of all examples' tokens.  Raises
     `UnsupportedError` for a model without hidden states.
+
+    >>> import torch
+    >>> from guided.lm import TableModel
+    >>> from guided.steer import train_scorer
+    >>> from guided.steer.rewards.scorer import Example
+    >>> model = TableModel(lambda tokens: [0.0, 0.0], width=2, hidden=lambda tokens: [float(tokens.count(1))])
+    >>> scorer = train_scorer(model, [Example((0, 1, 1), 1.0), Example((0, 0, 0), -1.0)], steps=60, learning_rate=0.3)
+    >>> none, two = scorer(torch.tensor([[0.0], [2.0]])).tolist()  # texts with that many 1s
+    >>> none < 0 < two
+    True
     """
     checked_count("steps", steps, of="train_scorer")
     checked_count("width", width, least=0, of="train_scorer")

@@ -25,15 +25,42 @@ CACHED = 1 << 16
 
 
 class RewardError(GuidedError):
-    """A reward function raised, or did not return one finite number for each text."""
+    """A reward function raised, or did not return one finite number for each text.
+
+    >>> from guided.lm import TableModel, next_logits
+    >>> from guided.steer import ARGS, RewardError, Stack, TextReward
+    >>> silent = TextReward(lambda texts: [], str)
+    >>> try:
+    ...     next_logits(Stack([ARGS(silent)]).over(TableModel.of({}, otherwise=[0.5, 0.5])), [[0]])
+    ... except RewardError as error:
+    ...     print(str(error).splitlines()[0])
+    the reward returned shape [0], not [2]. Return one number for each text, in order.
+    """
 
 
 class RewardWarning(UserWarning):
-    """A reward failed and, as the caller asked, the step went on without it."""
+    """A reward failed and, as the caller asked, the step went on without it.
+
+    >>> import warnings
+    >>> from guided.lm import TableModel, next_logits
+    >>> from guided.steer import ARGS, OnFailure, RewardWarning, Stack, TextReward
+    >>> silent = TextReward(lambda texts: [], str, on_failure=OnFailure.SKIP)
+    >>> with warnings.catch_warnings(record=True) as told:
+    ...     warnings.simplefilter("always")
+    ...     found = next_logits(Stack([ARGS(silent)]).over(TableModel.of({}, otherwise=[0.5, 0.5])), [[0]])
+    >>> told[0].category is RewardWarning, found.softmax(-1).tolist()
+    (True, [[0.5, 0.5]])
+    """
 
 
 class OnFailure(enum.Enum):
-    """What happens when a reward function raises or returns something else than scores."""
+    """What happens when a reward function raises or returns something else than scores.
+
+    >>> from guided.steer import OnFailure, TextReward
+    >>> careful = TextReward(lambda texts: [0.0] * len(texts), str, on_failure=OnFailure.SKIP)
+    >>> [each.value for each in OnFailure], careful.on_failure.value
+    (['raise', 'skip'], 'skip')
+    """
 
     RAISE = "raise"
     """`RewardError`."""
