@@ -37,6 +37,15 @@ class Constrained:
     writes behind the end of a text where that is no end-of-text id: its probability counts as that of the end, since a
     position by itself does not know which of them is the first.  Raises `LimitError` where the canvas is too short
     for any text, and what `Lattice` does.
+
+    >>> import numpy as np
+    >>> import guided
+    >>> from guided import diffusion
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> denoiser = diffusion.TableDenoiser(np.ones((3, 3, 3)), eos_ids=[2])  # knows nothing
+    >>> law = diffusion.Constrained(guided.compile(guided.regex("ab?"), letters))
+    >>> diffusion.denoise(denoiser, [diffusion.Job((), 3, law=law, fixed={1: 1})])[0].tokens
+    (0, 1, 2)
     """
 
     constraint: Constrains

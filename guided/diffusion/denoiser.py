@@ -21,7 +21,15 @@ __all__ = ["Canvas", "Denoiser", "Noise", "blank", "check_canvases", "check_room
 
 
 class Noise(Enum):
-    """What stands at a position that is not known."""
+    """What stands at a position that is not known.
+
+    >>> import numpy as np
+    >>> from guided import diffusion
+    >>> joint = np.array([[0.4, 0.1], [0.1, 0.4]])  # two positions that like to agree; the mask is id 2
+    >>> denoiser = diffusion.TableDenoiser(joint)
+    >>> denoiser.noise.value, denoiser.mask_id, [noise.value for noise in diffusion.Noise]
+    ('masked', 2, ['masked', 'uniform'])
+    """
 
     MASKED = "masked"
     """One mask token, which says so (LLaDA, Dream, masked language models)."""
@@ -85,7 +93,18 @@ class Canvas:
 
 @runtime_checkable
 class Denoiser(Protocol):
-    """Scores of the token at every position of a canvas, given all that is known of it."""
+    """Scores of the token at every position of a canvas, given all that is known of it.
+
+    >>> import numpy as np
+    >>> from guided import diffusion
+    >>> joint = np.array([[0.4, 0.1], [0.1, 0.4]])  # two positions that like to agree; the mask is id 2
+    >>> denoiser = diffusion.TableDenoiser(joint)
+    >>> model: diffusion.Denoiser = denoiser
+    >>> model.width, model.mask_id, model.noise.value
+    (3, 2, 'masked')
+    >>> np.exp(model.scores([diffusion.blank(model, [], 2, fixed={0: 1})])[0, 1].astype(float)).round(2).tolist()
+    [0.2, 0.8, 0.0]
+    """
 
     @property
     def width(self) -> int:
@@ -169,6 +188,14 @@ def blank(
 
     Uniform noise is drawn by ``chance``.  Raises `UnsupportedError` for a masked model without a mask token,
     `GuidedError` for a length below 1, fixed positions outside the canvas, and too little room.
+
+    >>> import numpy as np
+    >>> from guided import diffusion
+    >>> joint = np.array([[0.4, 0.1], [0.1, 0.4]])  # two positions that like to agree; the mask is id 2
+    >>> denoiser = diffusion.TableDenoiser(joint)
+    >>> canvas = diffusion.blank(denoiser, [5], 2, fixed={1: 0})
+    >>> canvas.tokens.tolist(), canvas.unknown, canvas.prompt
+    ([2, 0], 1, (5,))
     """
     if length < 1:
         raise GuidedError(f"a canvas of {length} positions", remedy="Ask for at least one.")

@@ -38,7 +38,18 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """The law of each position, ``[L, width]``, and a token for each, ``[L]``; at known positions the known one."""
+    """The law of each position, ``[L, width]``, and a token for each, ``[L]``; at known positions the known one.
+
+    >>> import numpy as np
+    >>> from guided import diffusion
+    >>> joint = np.array([[0.4, 0.1], [0.1, 0.4]])  # two positions that like to agree; the mask is id 2
+    >>> denoiser = diffusion.TableDenoiser(joint)
+    >>> canvas = diffusion.blank(denoiser, [], 2, fixed={0: 1})
+    >>> scores, chance = denoiser.scores([canvas])[0], np.random.default_rng(0)
+    >>> found = diffusion.Free().proposal(diffusion.Standing(canvas), scores, chance)
+    >>> found.tokens.tolist(), np.asarray(found.probabilities)[1].round(2).tolist()
+    ([1, 1], [0.2, 0.8, 0.0])
+    """
 
     probabilities: Array
     tokens: NDArray[np.int64]
@@ -46,7 +57,16 @@ class Proposal:
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """A canvas within its text."""
+    """A canvas within its text.
+
+    >>> import numpy as np
+    >>> from guided import diffusion
+    >>> joint = np.array([[0.4, 0.1], [0.1, 0.4]])  # two positions that like to agree; the mask is id 2
+    >>> denoiser = diffusion.TableDenoiser(joint)
+    >>> standing = diffusion.Standing(diffusion.blank(denoiser, [], 2, fixed={0: 1}))
+    >>> standing.canvas.unknown, standing.written
+    (1, ())
+    """
 
     canvas: Canvas
     written: tuple[int, ...] = ()
@@ -60,7 +80,18 @@ class Standing:
 
 
 class Law(Protocol):
-    """From scores to what may be committed."""
+    """From scores to what may be committed.
+
+    >>> import numpy as np
+    >>> from guided import diffusion
+    >>> joint = np.array([[0.4, 0.1], [0.1, 0.4]])  # two positions that like to agree; the mask is id 2
+    >>> denoiser = diffusion.TableDenoiser(joint)
+    >>> laws: list[diffusion.Law] = [diffusion.Free(), diffusion.Free(never=frozenset({0}))]
+    >>> canvas = diffusion.blank(denoiser, [], 2)
+    >>> scores = denoiser.scores([canvas])[0]
+    >>> [law.proposal(diffusion.Standing(canvas), scores, np.random.default_rng(0)).tokens.tolist() for law in laws]
+    [[0, 0], [1, 1]]
+    """
 
     def proposal(self, at: Standing, scores: NDArray[np.float32], chance: np.random.Generator) -> Proposal:
         """The law of each position given the canvas and the model's scores ``[L, width]``."""
@@ -98,6 +129,18 @@ class Free:
     """Each position by itself: its likeliest token, or with a ``temperature`` above 0 one that is drawn.
 
     Ids ``never`` are not proposed.  The law is the model's own; the temperature changes what is drawn from it.
+
+    >>> import numpy as np
+    >>> from guided import diffusion
+    >>> joint = np.array([[0.4, 0.1], [0.1, 0.4]])  # two positions that like to agree; the mask is id 2
+    >>> denoiser = diffusion.TableDenoiser(joint)
+    >>> never_0 = diffusion.Free(never=frozenset({0}))
+    >>> diffusion.denoise(denoiser, [diffusion.Job((), 2, law=never_0)])[0].tokens
+    (1, 1)
+    >>> drawn = [diffusion.Job((), 2, law=diffusion.Free(temperature=1.0))] * 40
+    >>> texts = diffusion.denoise(denoiser, drawn, chance=0)
+    >>> sum(text.tokens[0] == text.tokens[1] for text in texts) > 25  # four in five would agree
+    True
     """
 
     temperature: float = 0.0

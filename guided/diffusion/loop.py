@@ -26,7 +26,18 @@ Asking = Generator[list[Canvas], NDArray[np.float32], "Denoised"]
 
 @dataclass(frozen=True)
 class Denoising:
-    """How canvases are filled."""
+    """How canvases are filled.
+
+    >>> import numpy as np
+    >>> from guided import diffusion
+    >>> joint = np.array([[0.4, 0.1], [0.1, 0.4]])  # two positions that like to agree; the mask is id 2
+    >>> denoiser = diffusion.TableDenoiser(joint)
+    >>> how = diffusion.Denoising(diffusion.LowConfidence(steps=1))  # both positions at once
+    >>> diffusion.denoise(denoiser, [diffusion.Job((), 2)], how)[0].passes
+    1
+    >>> diffusion.denoise(denoiser, [diffusion.Job((), 2)])[0].passes  # by default as many as are sure
+    2
+    """
 
     policy: Policy = field(default_factory=Threshold)
     """How much a step commits."""
@@ -46,7 +57,16 @@ class Denoising:
 
 @dataclass(frozen=True)
 class Job:
-    """One text to write."""
+    """One text to write.
+
+    >>> import numpy as np
+    >>> from guided import diffusion
+    >>> joint = np.array([[0.4, 0.1], [0.1, 0.4]])  # two positions that like to agree; the mask is id 2
+    >>> denoiser = diffusion.TableDenoiser(joint)
+    >>> jobs = [diffusion.Job((), 2, fixed={0: token}) for token in (0, 1)]
+    >>> [text.tokens for text in diffusion.denoise(denoiser, jobs)]
+    [(0, 0), (1, 1)]
+    """
 
     prompt: tuple[int, ...]
     length: int
@@ -58,7 +78,17 @@ class Job:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """What one step did; ``proposed`` and ``confidence`` are those of its canvas, which begins at ``start``."""
+    """What one step did; ``proposed`` and ``confidence`` are those of its canvas, which begins at ``start``.
+
+    >>> import numpy as np
+    >>> from guided import diffusion
+    >>> joint = np.array([[0.4, 0.1], [0.1, 0.4]])  # two positions that like to agree; the mask is id 2
+    >>> denoiser = diffusion.TableDenoiser(joint)
+    >>> for frame in diffusion.denoise(denoiser, [diffusion.Job((), 2)])[0].frames:
+    ...     print(frame.committed.tolist(), frame.proposed.tolist(), frame.confidence.round(2).tolist())
+    [True, False] [0, 0] [0.5, 0.5]
+    [False, True] [0, 0] [1.0, 0.8]
+    """
 
     start: int
     committed: NDArray[np.bool_]
@@ -68,7 +98,16 @@ class Frame:
 
 @dataclass(frozen=True, eq=False)
 class Denoised:
-    """A text that was written."""
+    """A text that was written.
+
+    >>> import numpy as np
+    >>> from guided import diffusion
+    >>> joint = np.array([[0.4, 0.1], [0.1, 0.4]])  # two positions that like to agree; the mask is id 2
+    >>> denoiser = diffusion.TableDenoiser(joint)
+    >>> text = diffusion.denoise(denoiser, [diffusion.Job((), 2, fixed={0: 1})])[0]
+    >>> text.tokens, text.n_text, text.passes, len(text.frames)
+    ((1, 1), 2, 1, 1)
+    """
 
     tokens: tuple[int, ...]
     """All positions, what follows the end of the text included."""
@@ -113,6 +152,17 @@ def denoise(
 
     Raises `GuidedError` for prompts and lengths that the model has no room for, before it computes anything, and
     `UnsupportedError` for drafts with what is random, which they cannot foresee.
+
+    >>> import numpy as np
+    >>> from guided import diffusion
+    >>> joint = np.array([[0.4, 0.1], [0.1, 0.4]])  # two positions that like to agree; the mask is id 2
+    >>> denoiser = diffusion.TableDenoiser(joint)
+    >>> (text,) = diffusion.denoise(denoiser, [diffusion.Job((), 2)])
+    >>> text.tokens, text.passes  # first one position, then the other, which agrees
+    ((0, 0), 2)
+    >>> (text,) = diffusion.denoise(denoiser, [diffusion.Job((), 2, fixed={1: 1})])
+    >>> text.tokens
+    (1, 1)
     """
     how = how or Denoising()
     rng = np.random.default_rng(chance)

@@ -62,6 +62,17 @@ LENGTHS = (4, 8, 16, 32)
 
 def auto() -> Drafting:
     """One tree of forced bytes, prompt lookup, counts by mask and by the grammar's state, and recycled scores, under
-    `Goodput`."""
+    `Goodput`.
+
+    >>> import numpy as np
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> from guided.draft import auto
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])  # 0 1 2 0 1 2 ...
+    >>> drafting = auto()
+    >>> _, counts = draft.speculate(0, model, [[0]], [None], drafting.drafter, greedy=True, max_tokens=30)
+    >>> counts.passes < 30
+    True
+    """
     guessers = (ForcedBytes(), PromptLookup(), MaskCounts(), NGrams(), Recycling())
     return Drafting(BestFirst(*guessers), Goodput(LENGTHS))

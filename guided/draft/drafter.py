@@ -21,7 +21,14 @@ __all__ = ["Context", "Drafter", "Observed", "needs_of", "reads_prompts", "requi
 
 @dataclass(frozen=True)
 class Context:
-    """One row at the moment at which a draft is wanted."""
+    """One row at the moment at which a draft is wanted.
+
+    >>> from guided import draft
+    >>> context = draft.Context(row=0, tokens=[0, 1, 2, 0, 1], n_prompt=1, constraint=None, state=1, budget=3)
+    >>> (proposal,) = draft.PromptLookup().draft(None, [context])
+    >>> proposal.tree.tokens, context.longest
+    ((2, 0, 1), 3)
+    """
 
     row: int
     """The row's number in the run; stays the same while others end."""
@@ -72,7 +79,22 @@ class Context:
 
 @dataclass(frozen=True)
 class Observed:
-    """What one verification showed of one row."""
+    """What one verification showed of one row.
+
+    >>> import numpy as np
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])  # 0 1 2 0 1 2 ...
+    >>> class Watching(draft.PromptLookup):
+    ...     def learn(self, observed):
+    ...         told.extend((each.proposal.tree.tokens, each.accepted, each.emitted) for each in observed)
+    ...         super().learn(observed)
+    >>> told = []
+    >>> two = draft.Fixed(2)
+    >>> _ = draft.speculate(0, model, [[0, 2, 0, 1, 2, 0]], [None], Watching(), greedy=True, max_tokens=4, policy=two)
+    >>> told[0]  # what was drafted, which nodes of it were right, what was written
+    ((2, 0), (0, 1), (2, 0, 1))
+    """
 
     context: Context
     proposal: Proposal
@@ -104,6 +126,22 @@ class Drafter(Protocol):
     A drafter that wants more of the target than logits has an attribute ``needs``, see `needs_of`; one whose proposals
     are always lines says so by an attribute ``lines``, see `require_lines`, and one that reads the states of the
     prompt by ``reads_prompts``.
+
+    >>> import numpy as np
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])  # 0 1 2 0 1 2 ...
+    >>> class NextNumbers:
+    ...     def draft(self, chance, contexts):
+    ...         return [draft.chain([(each.tokens[-1] + i) % 3 for i in range(1, 5)]) for each in contexts]
+    ...     def learn(self, observed):
+    ...         pass
+    ...     def leave(self, rows):
+    ...         pass
+    >>> four = draft.Fixed(4)
+    >>> _, counts = draft.speculate(0, model, [[0]], [None], NextNumbers(), greedy=True, max_tokens=16, policy=four)
+    >>> counts.acceptance, counts.passes
+    (1.0, 3)
     """
 
     def draft(self, chance: Chance, contexts: Sequence[Context]) -> list[Proposal]:

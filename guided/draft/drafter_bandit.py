@@ -19,6 +19,16 @@ class Chosen:
 
     Rewards are accepted tokens as a share of the budget; ``counts`` has the rounds of each drafter.  A round for which
     nothing came to mind counts as one without accepted tokens.  Raises `GuidedError` without drafters.
+
+    >>> import numpy as np
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])  # 0 1 2 0 1 2 ...
+    >>> drafter = draft.Chosen(draft.Datastore.of([[2, 2, 1], [0, 0, 2]]), draft.PromptLookup())
+    >>> _ = draft.speculate(0, model, [[0]], [None], drafter, greedy=True, max_tokens=40)
+    >>> wrong, right = drafter.counts
+    >>> right > wrong
+    True
     """
 
     def __init__(self, *drafters: Drafter, exploration: float = 0.5) -> None:

@@ -21,7 +21,15 @@ __all__ = ["Drawn", "Group", "Proposal", "chain"]
 
 
 class Drawn(Enum):
-    """How the children of a group were chosen."""
+    """How the children of a group were chosen.
+
+    >>> import numpy as np
+    >>> from guided.draft import Drawn, Group
+    >>> by_rule = Group((5, 6))  # the likeliest: nothing is random
+    >>> drawn = Group((5, 6), Drawn.WITHOUT_REPLACEMENT, np.array([0.0] * 5 + [0.7, 0.3]))
+    >>> by_rule.drawn.value, drawn.drawn.value
+    ('by rule', 'without replacement')
+    """
 
     BY_RULE = "by rule"
     """Not at random: looked up, counted, remembered, forced."""
@@ -36,6 +44,13 @@ class Group:
     """Children of one node in the order in which they were chosen.
 
     Raises `GuidedError` where probabilities are missing for what was drawn, or given for what was chosen by rule.
+
+    >>> from guided.draft import Group, Proposal
+    >>> proposal = Proposal()
+    >>> five, six = proposal.add(-1, Group((5, 6)))  # children of the text
+    >>> _ = proposal.add(five, Group((7,)))
+    >>> proposal.tree.tokens, proposal.tree.parents
+    ((5, 6, 7), (-1, -1, 0))
     """
 
     tokens: tuple[int, ...]
@@ -120,7 +135,12 @@ class Proposal:
 
 
 def chain(tokens: Sequence[int]) -> Proposal:
-    """Tokens chosen by rule, one after the other."""
+    """Tokens chosen by rule, one after the other.
+
+    >>> proposal = chain([5, 6, 7])
+    >>> proposal.tree.tokens, proposal.tree.parents
+    ((5, 6, 7), (-1, 0, 1))
+    """
     proposal = Proposal()
     proposal.add_chain(tokens)
     return proposal

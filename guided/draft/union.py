@@ -19,6 +19,15 @@ class Union:
     A place where several drafters have children tries them in the drafters' order, which keeps the target's law: see
     `guided.draft.acceptance.verify`.  What a drafter has drawn is taken whole, since to leave out some of it after it
     was drawn would change its law.  ``share`` is the most of the whole budget that one drafter is asked for.
+
+    >>> import numpy as np
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])  # 0 1 2 0 1 2 ...
+    >>> drafter = draft.Union(draft.Datastore.of([[2, 2, 1], [0, 0, 2]]), draft.PromptLookup())
+    >>> _, counts = draft.speculate(0, model, [[0]], [None], drafter, greedy=True, max_tokens=16)
+    >>> counts.passes < 16  # where one knows nothing, or the wrong thing, the other has its say
+    True
     """
 
     def __init__(self, *drafters: Drafter, share: float = 1.0) -> None:

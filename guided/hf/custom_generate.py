@@ -27,7 +27,17 @@ __all__ = ["CustomGenerate", "custom_generate"]
 
 
 class CustomGenerate:
-    """What ``custom_generate=`` takes; made by `custom_generate`."""
+    """What ``custom_generate=`` takes; made by `custom_generate`.
+
+    >>> import guided.hf
+    >>> loaded = guided.hf.load()
+    >>> yes_or_no = guided.compile(guided.choice(["yes", "no"]), loaded.vocabulary)
+    >>> decode = guided.hf.custom_generate(yes_or_no, n=8, seed=0)
+    >>> prompt = loaded.tokenizer("Answer:", return_tensors="pt")
+    >>> _ = loaded.model.generate(**prompt, custom_generate=decode, max_new_tokens=8)
+    >>> len(decode.results), set(decode.results[0].posterior()) <= {"yes", "no"}
+    (1, True)
+    """
 
     def __init__(
         self,
@@ -118,6 +128,16 @@ def custom_generate(
     the generation configuration shape the model's distribution (where nothing is said, transformers may cut it to the
     50 likeliest tokens: pass ``top_k=0``); else it is the model's own.  ``options`` go to the sampler.  The result's
     `results` hold what it returned.
+
+    >>> import guided.hf
+    >>> from guided import infer
+    >>> loaded = guided.hf.load()
+    >>> yes_or_no = guided.compile(guided.choice(["yes", "no"]), loaded.vocabulary)
+    >>> decode = guided.hf.custom_generate(yes_or_no, sampler=infer.smc, n=8, seed=0)
+    >>> prompt = loaded.tokenizer("Answer:", return_tensors="pt")
+    >>> ids = loaded.model.generate(**prompt, custom_generate=decode, max_new_tokens=8)
+    >>> loaded.tokenizer.decode(ids[0, prompt["input_ids"].shape[1] :], skip_special_tokens=True) in ("yes", "no")
+    True
     """
     return CustomGenerate(constraint, sampler, n, seed, stack_of(steer), dict(options))
 

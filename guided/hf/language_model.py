@@ -37,6 +37,15 @@ class TransformersModel:
     How the batch is cached is found out on first use by a few short passes; ``caching`` skips them.  Passes of one
     model take turns, so several threads may use it, each with its own sequences.  Raises `UnsupportedError` for a
     denoiser.
+
+    >>> import guided.hf
+    >>> from guided.lm import next_logits
+    >>> loaded = guided.hf.load()
+    >>> model = guided.hf.TransformersModel(loaded)
+    >>> rows = model.start([loaded.tokenizer.encode("Answer:")] * 2)
+    >>> _ = rows.extend([[5], [6, 7]])
+    >>> model.calls.passes, len(rows.tokens(1)) - len(rows.tokens(0))
+    (2, 1)
     """
 
     def __init__(

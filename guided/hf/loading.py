@@ -45,7 +45,15 @@ repeats each of its requests for 23 s when there is no network."""
 
 
 class Stage(Enum):
-    """What `load` is about to do, in this order; the values are for people."""
+    """What `load` is about to do, in this order; the values are for people.
+
+    >>> import guided.hf
+    >>> _ = guided.hf.load(on_stage=lambda stage: print(stage.value))
+    reading the configuration
+    reading the tokenizer
+    loading the weights
+    reading the vocabulary
+    """
 
     CONFIGURATION = "reading the configuration"
     TOKENIZER = "reading the tokenizer"
@@ -55,7 +63,13 @@ class Stage(Enum):
 
 @dataclass(frozen=True, eq=False)
 class LoadedModel:
-    """A model that is ready to generate, with its tokenizer."""
+    """A model that is ready to generate, with its tokenizer.
+
+    >>> import guided.hf
+    >>> loaded = guided.hf.load()
+    >>> loaded.name, loaded.vocabulary.size
+    ('nano', 2048)
+    """
 
     name: str
     model: Any
@@ -119,6 +133,11 @@ def load(
     ``device`` is the first accelerator, else the CPU, unless given; ``dtype`` is the checkpoint's own, on the CPU
     float32.  ``on_stage`` is called before each stage, and what transformers prints is off while it is set.  Raises
     `GuidedError` where there is no such model, no tokenizer, or no language model behind the name.
+
+    >>> import guided.hf
+    >>> loaded = guided.hf.load()  # the packaged model: no hub, no download
+    >>> loaded.name, type(loaded.model).__name__
+    ('nano', 'LlamaForCausalLM')
     """
     report = on_stage or (lambda stage: None)
     place = device or _best_device()

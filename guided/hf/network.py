@@ -31,7 +31,14 @@ _FINAL_NORMS: weakref.WeakKeyDictionary[Any, nn.Module | None] = weakref.WeakKey
 
 
 class Caching(Enum):
-    """How the rows of a batch share passes, best first."""
+    """How the rows of a batch share passes, best first.
+
+    >>> import guided.hf
+    >>> from guided.hf import Caching
+    >>> from guided.lm import language_model
+    >>> language_model(guided.hf.load()).caching is Caching.RAGGED
+    True
+    """
 
     RAGGED = "rows of any length share a pass"
     ALIGNED = "rows of equal length share a pass"

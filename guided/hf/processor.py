@@ -73,6 +73,14 @@ class GuidedLogitsProcessor(LogitsProcessor):
     that transformers adds for itself), and where they leave no token that the grammar allows (``min_new_tokens``,
     ``suppress_tokens``, ``no_repeat_ngram_size``), a `GuidedError` names them.  In a loop of your own such a row is all
     ``-inf``.
+
+    >>> import guided.hf
+    >>> loaded = guided.hf.load()
+    >>> processor = guided.hf.GuidedLogitsProcessor(guided.choice(["yes", "no"]), loaded.tokenizer, max_new_tokens=8)
+    >>> prompt = loaded.tokenizer("Answer:", return_tensors="pt")
+    >>> ids = loaded.model.generate(**prompt, logits_processor=[processor], max_new_tokens=8, do_sample=False)
+    >>> loaded.tokenizer.decode(ids[0, prompt["input_ids"].shape[1] :], skip_special_tokens=True) in ("yes", "no")
+    True
     """
 
     supports_continuous_batching = False

@@ -48,6 +48,16 @@ class SteeringLogitsProcessor(LogitsProcessor):
 
     One object serves any number of calls and threads, one call at a time.  Where calls of several loops alternate, each
     of them computes its rows again.
+
+    >>> import guided.hf
+    >>> from guided.hf import SteeringLogitsProcessor
+    >>> from guided.lm import language_model
+    >>> from guided.steer import Momentum
+    >>> loaded = guided.hf.load()
+    >>> steering = SteeringLogitsProcessor(Momentum(), language_model(loaded))
+    >>> prompt = loaded.tokenizer("Answer:", return_tensors="pt")
+    >>> loaded.model.generate(**prompt, logits_processor=[steering], max_new_tokens=3, do_sample=False).shape
+    torch.Size([1, 8])
     """
 
     supports_continuous_batching = False

@@ -158,5 +158,10 @@ _AFTER_END = _only_the_end()
 
 
 def byte_vocabulary() -> Vocabulary:
-    """The vocabulary of byte models: 256 single bytes and the end of text, for constraints on them."""
+    """The vocabulary of byte models: 256 single bytes and the end of text, for constraints on them.
+
+    >>> vocabulary = byte_vocabulary()
+    >>> vocabulary.size, vocabulary.token_bytes(97), vocabulary.eos_ids
+    (257, b'a', (256,))
+    """
     return Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), None], eos_ids=[END])

@@ -20,6 +20,13 @@ def language_model(model: Any, tokenizer: Any = None) -> LanguageModel:
 
     The same object as long as that one is in use, so that one model given twice is one model.  Raises `GuidedError` for
     anything else.
+
+    >>> import guided.hf
+    >>> from guided.lm import language_model
+    >>> loaded = guided.hf.load()
+    >>> model = language_model(loaded)
+    >>> model.width, model is language_model(loaded)
+    (2048, True)
     """
     if isinstance(model, LanguageModel):
         return model

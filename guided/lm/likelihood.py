@@ -21,6 +21,12 @@ class Likelihoods(WrappedModel):
     """``model`` with ``Scores.hidden`` ``[k, 1]``: the sum of the natural logarithms of its tokens' probabilities.
 
     Prompts are read in two passes, their first token and the rest.  Layers, blocks and heads are the model's own.
+
+    >>> from guided.lm import Likelihoods, Needs, TableModel
+    >>> model = Likelihoods(TableModel.of({}, otherwise=[0.25, 0.75]))
+    >>> rows = model.start([[0, 1, 1]], Needs(hidden=True))
+    >>> rows.last.hidden.exp().round(decimals=4).tolist()  # 0.75 * 0.75, the first token left out
+    [[0.5625]]
     """
 
     @property

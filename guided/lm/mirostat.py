@@ -23,7 +23,17 @@ __all__ = ["Mirostat", "MirostatCut", "MirostatModel"]
 
 
 class MirostatCut(Enum):
-    """How the bound becomes a set of ids."""
+    """How the bound becomes a set of ids.
+
+    >>> import numpy as np
+    >>> from guided.lm import Mirostat, MirostatCut, TableModel, next_logits
+    >>> zipf = 1 / np.arange(1, 51)  # fifty tokens by Zipf's law
+    >>> model = TableModel.of({}, otherwise=zipf / zipf.sum())
+    >>> for cut in MirostatCut:
+    ...     print(cut.value, int(next_logits(Mirostat(2.0, cut=cut).over(model), [[0]]).isfinite().sum()))
+    zipf 5
+    surprise 3
+    """
 
     ZIPF = "zipf"
     """The paper's algorithm 1: the k that has this surprise under Zipf's law, whose exponent the likeliest ids tell.  A
@@ -35,7 +45,17 @@ class MirostatCut(Enum):
 
 @dataclass(frozen=True)
 class Mirostat:
-    """Raises `GuidedError` for a value out of range."""
+    """Raises `GuidedError` for a value out of range.
+
+    >>> import numpy as np
+    >>> from guided.lm import Mirostat, TableModel, next_logits
+    >>> zipf = 1 / np.arange(1, 51)  # fifty tokens by Zipf's law
+    >>> model = TableModel.of({}, otherwise=zipf / zipf.sum())
+    >>> def kept(target):  # bits of surprise a token
+    ...     return int(next_logits(Mirostat(target).over(model), [[0]]).isfinite().sum())
+    >>> kept(1.0), kept(2.0), kept(5.0)
+    (2, 5, 50)
+    """
 
     target: float = 3.0
     """The surprise aimed at, in bits a token; the bound begins at twice this."""

@@ -66,7 +66,14 @@ class Added:
 
 @dataclass(frozen=True)
 class Needs:
-    """What a caller wants of each position besides the next-token logits."""
+    """What a caller wants of each position besides the next-token logits.
+
+    >>> from guided.lm import Needs, TableModel
+    >>> model = TableModel(lambda tokens: [0.0, 1.0], width=2, layers=[lambda tokens: [1.0, 0.0]])
+    >>> scores = model.start([[0]], Needs(layers=(0,))).last
+    >>> scores.layers[0].tolist(), scores.logits.tolist()
+    ([[1.0, 0.0]], [[0.0, 1.0]])
+    """
 
     layers: tuple[int, ...] = ()
     """Logits read early, from the output of these blocks: 0 is the embedding, i the i-th block, ``Abilities.layers``
@@ -100,7 +107,14 @@ NOTHING = Needs()
 
 @dataclass(frozen=True)
 class Scores:
-    """What a model says after each of k tokens; belongs to the caller, who may write into the tensors."""
+    """What a model says after each of k tokens; belongs to the caller, who may write into the tensors.
+
+    >>> from guided.lm import Needs, TableModel
+    >>> model = TableModel(lambda tokens: [0.0, 1.0], width=2, hidden=lambda tokens: [float(tokens[-1]), 2.0])
+    >>> scores = model.start([[0], [1]], Needs(hidden=True)).last
+    >>> scores.logits.tolist(), scores.hidden.tolist()
+    ([[0.0, 1.0], [0.0, 1.0]], [[0.0, 2.0], [1.0, 2.0]])
+    """
 
     logits: torch.Tensor
     """``[k, width]``, float32 or float64, on the model's device: raw scores of the next token, not normalised."""
@@ -154,7 +168,13 @@ class Tree:
 
 @dataclass(frozen=True)
 class Abilities:
-    """What a model can do besides scoring the next token."""
+    """What a model can do besides scoring the next token.
+
+    >>> from guided.lm import TableModel
+    >>> model = TableModel(lambda tokens: [0.0, 0.0], width=2, hidden=lambda tokens: [1.0])
+    >>> model.can.hidden, model.can.layers, model.can.masked_heads
+    (True, 0, False)
+    """
 
     crop: bool = True
     """Rows can be rolled back at no cost.  Where it is False `crop` computes the rows again."""
@@ -176,7 +196,14 @@ class Abilities:
 
 @dataclass
 class Calls:
-    """What a model has computed so far, over all its sequences; callers read differences."""
+    """What a model has computed so far, over all its sequences; callers read differences.
+
+    >>> from guided.lm import TableModel, next_logits
+    >>> model = TableModel.of({}, otherwise=[0.5, 0.5])
+    >>> _ = next_logits(model, [[0], [1], [1]])
+    >>> model.calls.rows  # equal prompts are computed once
+    2
+    """
 
     passes: int = 0
     """Forward passes."""
@@ -193,6 +220,14 @@ class Sequences(Protocol):
 
     Rows with equal tokens are computed once.  What is returned belongs to the caller: it is never written to again, nor
     shared between rows.
+
+    >>> from guided.lm import TableModel
+    >>> rows = TableModel.of({}, otherwise=[0.5, 0.5]).start([[0, 1], [1]])
+    >>> _ = rows.extend([[1], [0, 0]])
+    >>> rows.select([1, 1])  # the second row forks, the first is gone
+    >>> rows.crop([2, 3])
+    >>> [rows.tokens(row) for row in range(len(rows))]
+    [(1, 0), (1, 0, 0)]
     """
 
     def __len__(self) -> int:
@@ -238,7 +273,16 @@ class Sequences(Protocol):
 
 @runtime_checkable
 class LanguageModel(Protocol):
-    """Scores of the next token after any sequence of tokens."""
+    """Scores of the next token after any sequence of tokens.
+
+    >>> from guided.lm import LanguageModel, TableModel
+    >>> model: LanguageModel = TableModel.of({(0,): [0.9, 0.1]}, otherwise=[0.5, 0.5])
+    >>> rows = model.start([[0], [1]])
+    >>> rows.last.logits.exp().numpy().round(2).tolist()
+    [[0.9, 0.1], [0.5, 0.5]]
+    >>> rows.extend([[1], []])[0].logits.exp().tolist()  # the first row has one more token
+    [[0.5, 0.5]]
+    """
 
     @property
     def width(self) -> int:
@@ -264,7 +308,17 @@ class LanguageModel(Protocol):
 
 
 def check_needs(needs: Needs, can: Abilities, model: str) -> None:
-    """Raise `UnsupportedError` if a model with these abilities cannot serve the needs; ``model`` names it."""
+    """Raise `UnsupportedError` if a model with these abilities cannot serve the needs; ``model`` names it.
+
+    >>> from guided.errors import UnsupportedError
+    >>> from guided.lm import Abilities, Needs, check_needs
+    >>> check_needs(Needs(hidden=True), Abilities(hidden=True), "my model")  # nothing to say
+    >>> try:
+    ...     check_needs(Needs(hidden=True), Abilities(), "my model")
+    ... except UnsupportedError as error:
+    ...     print(str(error).splitlines()[0])
+    my model gives no hidden states. Use a method without hidden states.
+    """
     if needs.layers and not can.layers:
         raise UnsupportedError(
             f"the layers of {model} cannot be read early", remedy="Use a method without early exits."
@@ -300,6 +354,11 @@ def next_logits(
 
     ``prompts`` are what `start` gets where that differs from the text so far: for encoder-decoder models, whose
     prefixes are then those of the decoder.  Cost: one forward pass over all distinct prefixes.
+
+    >>> from guided.lm import TableModel, next_logits
+    >>> model = TableModel.of({(0,): [0.75, 0.25]}, otherwise=[0.5, 0.5])
+    >>> next_logits(model, [[0], [0, 1]]).exp().numpy().round(2).tolist()
+    [[0.75, 0.25], [0.5, 0.5]]
     """
     if prompts is None:
         return model.start(prefixes).last.logits

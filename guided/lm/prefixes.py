@@ -12,6 +12,13 @@ class Prefixes:
 
     There may be several roots, for sequences that are never the same whatever their tokens are.  Memory: one entry a
     distinct prefix met since `forget`, until which numbers stay what they are.
+
+    >>> from guided.lm import Prefixes
+    >>> prefixes = Prefixes()
+    >>> root = prefixes.root()
+    >>> one, other = prefixes.after(root, [5, 6])[-1], prefixes.after(root, [5, 7])[-1]
+    >>> prefixes.tokens(prefixes.common(one, other)), prefixes.child(prefixes.parent(one), 6) == one
+    ((5,), True)
     """
 
     def __init__(self) -> None:

@@ -36,6 +36,14 @@ class RetokenizedModel:
     Every prefix of every token is a question to the model, so subtrees below ``threshold`` (probability given the text
     so far) are not looked into: their tokens get -inf.  0 is exact.  Raises `GuidedError` where ``threshold`` is not
     from 0 to below 1.
+
+    >>> import guided
+    >>> from guided.lm import TableModel, next_logits, retokenized
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> pairs = guided.Vocabulary.from_tokens([b"a", b"b", b"ab", None], eos_ids=[3])
+    >>> twin = retokenized(TableModel.of({}, otherwise=[0.6, 0.3, 0.1], eos_ids=[2]), letters, pairs, threshold=0.0)
+    >>> next_logits(twin, [[]]).exp().numpy().round(2).tolist()  # P(text goes on with "a", "b", "ab", ends)
+    [[0.6, 0.3, 0.18, 0.1]]
     """
 
     def __init__(self, view: ByteModel, target: Vocabulary, threshold: float) -> None:
@@ -161,6 +169,15 @@ def retokenized(
     """The model, whose tokens are ``vocabulary``'s, as a model over ``target``'s; see `RetokenizedModel`, `ByteModel`.
 
     ``context`` are tokens of ``vocabulary`` before all text.  Exact with ``beam=None`` and ``threshold=0``.
+
+    >>> import guided
+    >>> from guided.lm import TableModel, next_logits, retokenized
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> pairs = guided.Vocabulary.from_tokens([b"ab", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.6, 0.3, 0.1], eos_ids=[2])
+    >>> twin = retokenized(model, letters, pairs, beam=None, threshold=0.0)
+    >>> next_logits(twin, [[], [0]]).exp().numpy().round(2).tolist()
+    [[0.18, 0.3, 0.1], [0.18, 0.3, 0.1]]
     """
     view = ByteModel(model, vocabulary, beam=beam, prune=prune, context=context)
     return RetokenizedModel(view, target, threshold)

@@ -27,6 +27,12 @@ class Truncation:
     Each truncation sees what the one before has left, renormalised, and keeps at least the most probable id.  Ids that
     tie with the last one kept are kept too, so that the result does not depend on the order of ids.  Raises
     `GuidedError` for a value out of range.
+
+    >>> import torch
+    >>> from guided.lm import Truncation
+    >>> cut = Truncation(temperature=0.5, top_p=0.9)
+    >>> cut(torch.tensor([0.6, 0.3, 0.1], dtype=torch.float64).log()).softmax(-1).numpy().round(2).tolist()
+    [0.8, 0.2, 0.0]
     """
 
     temperature: float = 1.0

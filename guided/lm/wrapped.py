@@ -41,7 +41,16 @@ class WrappedModel:
 
 
 class MappedScores(Sequence[Scores]):
-    """Scores of each row passed through a function when they are asked for, not before."""
+    """Scores of each row passed through a function when they are asked for, not before.
+
+    >>> from guided.lm import MappedScores, Scores, TableModel
+    >>> rows = TableModel.of({}, otherwise=[0.5, 0.5]).start([[0]])
+    >>> def doubled(scores):
+    ...     return Scores(2 * scores.logits)
+    >>> mapped = MappedScores(rows.extend([[1]]), doubled)
+    >>> mapped[0].logits.exp().tolist()
+    [[0.25, 0.25]]
+    """
 
     def __init__(self, scores: Sequence[Scores], change: Callable[[Scores], Scores]) -> None:
         self._scores = scores
@@ -65,6 +74,13 @@ class WrappedSequences:
 
     ``change`` is called with all k positions of a row, or with the last positions of all rows, and must treat each
     position by itself; it may write into what it is given.
+
+    >>> from guided.lm import Scores, TableModel, WrappedSequences
+    >>> def sharper(scores):
+    ...     return Scores(2 * scores.logits)
+    >>> rows = WrappedSequences(TableModel.of({}, otherwise=[0.75, 0.25]).start([[0]]), sharper)
+    >>> rows.last.logits.softmax(-1).numpy().round(2).tolist()
+    [[0.9, 0.1]]
     """
 
     def __init__(self, inner: Sequences, change: Callable[[Scores], Scores]) -> None:

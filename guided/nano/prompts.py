@@ -26,7 +26,17 @@ class Column:
 
 @dataclass(frozen=True)
 class ForeignKey:
-    """``column`` of the table that holds this key refers to ``table.referred``."""
+    """``column`` of the table that holds this key refers to ``table.referred``.
+
+    >>> from guided.nano import Column, ForeignKey, Table, sql_prompt
+    >>> users = Table("users", (Column("id", "INTEGER"),))
+    >>> orders = Table("orders", (Column("user", "INTEGER"),), (ForeignKey("user", "users", "id"),))
+    >>> print(sql_prompt([users, orders], "Who ordered?"))
+    SQL
+    users(id int)
+    orders(user int -> users.id)
+    Who ordered?
+    """
 
     column: str
     table: str

@@ -15,7 +15,13 @@ __all__ = ["Text"]
 
 @dataclass(frozen=True)
 class Text:
-    """One generated text."""
+    """One generated text.
+
+    >>> from guided.serving import Text
+    >>> text = Text('{"n": 3}', (7, 8), finished=True, read=lambda text: len(text))
+    >>> text.value, Text("yes", (4,), finished=True).value
+    (8, 'yes')
+    """
 
     text: str
     """The generated text alone: no prompt, and of special tokens the names of those that the grammar asks for."""

@@ -53,6 +53,15 @@ def a_star_search(
     needs), ``batch`` prefixes are read in a pass.  After ``max_expanded`` prefixes what is finished comes back, fewer
     texts than asked for if need be.  ``rank_score`` is what was maximised.  Raises `GuidedError` for numbers below 1
     and a weight below 0.
+
+    >>> import guided
+    >>> from guided import search
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.5, 0.2, 0.3], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("[ab]{1,4}"), letters)
+    >>> [each.text for each in search.a_star_search(model, [0], language, max_tokens=6, n_best=2)]
+    ['a', 'aa']
     """
     if min(batch, max_expanded, n_best, 1 if expand is None else expand) < 1 or not weight >= 0:
         raise GuidedError("batch, max_expanded, n_best and expand are at least 1, and weight at least 0")
@@ -134,7 +143,20 @@ class _Values:
 
 @dataclass(frozen=True)
 class Setting:
-    """One way to search, and what it was worth on the examples."""
+    """One way to search, and what it was worth on the examples.
+
+    >>> import guided
+    >>> from guided import search
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.5, 0.2, 0.3], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("[ab]{1,4}"), letters)
+    >>> def run(example, **options):
+    ...     return search.a_star_search(model, [0], language, max_tokens=6, **options)
+    >>> settings = search.tuned(run, {"expand": [1, 3]}, [None], lambda example, found: found[0].score)
+    >>> [(setting.options, round(setting.mean, 2)) for setting in settings]
+    [({'expand': 3}, -1.9), ({'expand': 1}, -3.98)]
+    """
 
     options: Mapping[str, Any]
     mean: float
@@ -154,6 +176,20 @@ def tuned(
     ``search(example, **options)`` runs one; ``metric(example, found)`` says what it is worth.  Constraints and decoding
     are options alike: a judge, its weight, how many ways are expanded, the budget.  Judge what is chosen on other
     examples.  Raises `GuidedError` without examples or options.
+
+    >>> import guided
+    >>> from guided import search
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.5, 0.2, 0.3], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("[ab]{1,4}"), letters)
+    >>> def run(example, **options):
+    ...     return search.a_star_search(model, [0], language, max_tokens=6, **options)
+    >>> def ended(example, found):
+    ...     return float(found.complete)
+    >>> best, *others = search.tuned(run, {"max_expanded": [1, 20]}, [None], ended)
+    >>> best.options
+    {'max_expanded': 20}
     """
     if not examples or not options or not all(options.values()):
         raise GuidedError("nothing to tune: give examples, and values for each option")

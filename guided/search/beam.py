@@ -21,7 +21,21 @@ __all__ = ["Best", "Rule", "Stopping", "beam_search", "candidate_order", "check_
 
 
 class Stopping(Enum):
-    """When a beam search ends before the limit of tokens."""
+    """When a beam search ends before the limit of tokens.
+
+    >>> import guided
+    >>> from guided import search
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.5, 0.2, 0.3], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("[ab]{1,4}"), letters)
+    >>> for stopping in search.Stopping:
+    ...     found = search.beam_search(model, [0], language, width=2, max_tokens=8, stopping=stopping)
+    ...     print(stopping.value, found[0].text, found.cost.passes)
+    bound a 2
+    current_length a 3
+    first a 2
+    """
 
     BOUND = "bound"
     """When nothing live can still come among the ``n_best``: the same texts as without stopping."""

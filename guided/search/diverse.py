@@ -24,7 +24,18 @@ __all__ = ["DiverseFound", "diverse_beam_search"]
 
 @dataclass(frozen=True)
 class DiverseFound:
-    """What each group found, best first; the same text may be in several."""
+    """What each group found, best first; the same text may be in several.
+
+    >>> import guided
+    >>> from guided import search
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.5, 0.2, 0.3], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("[ab]{1,4}"), letters)
+    >>> found = search.diverse_beam_search(model, [0], language, width=1, groups=2, penalty=5.0, max_tokens=6)
+    >>> [[each.text for each in group] for group in found.groups]
+    [['aaaa'], ['b']]
+    """
 
     groups: tuple[tuple[Hypothesis, ...], ...]
     cost: SearchCost

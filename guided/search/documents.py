@@ -39,7 +39,18 @@ _CERTAIN = -1e-10
 
 
 class Scoring(Enum):
-    """How the weights of a document's n-grams become its score."""
+    """How the weights of a document's n-grams become its score.
+
+    >>> from guided import search
+    >>> from guided.monitor.fm_index import FmIndex
+    >>> index = FmIndex.build([[0, 1, 2, 3, 4], [2, 1, 0, 0], [0, 1, 1, 1]])  # three documents
+    >>> ngrams = {(0, 1): -0.5, (3, 4): -0.7}  # what was written, with its log-probabilities
+    >>> for scoring in search.Scoring:
+    ...     found = search.rank_documents(index, ngrams, scoring=scoring)
+    ...     print(scoring.value, [(each.document, round(each.score, 2)) for each in found])
+    intersective [(0, 10.68), (2, 4.57)]
+    best [(0, 2.47), (2, 2.14)]
+    """
 
     INTERSECTIVE = "intersective"
     """The sum over n-grams at places of their own, less for tokens that better ones have (`rank_documents`)."""
@@ -49,7 +60,15 @@ class Scoring(Enum):
 
 @dataclass(frozen=True)
 class Evidence:
-    """One n-gram that speaks for a document."""
+    """One n-gram that speaks for a document.
+
+    >>> from guided import search
+    >>> from guided.monitor.fm_index import FmIndex
+    >>> index = FmIndex.build([[0, 1, 2, 3, 4], [2, 1, 0, 0], [0, 1, 1, 1]])  # three documents
+    >>> ngrams = {(0, 1): -0.5, (3, 4): -0.7}  # what was written, with its log-probabilities
+    >>> [(each.tokens, round(each.share, 2)) for each in search.rank_documents(index, ngrams)[0].evidence]
+    [((3, 4), 6.11), ((0, 1), 4.57)]
+    """
 
     tokens: Tokens
     share: float
@@ -58,7 +77,16 @@ class Evidence:
 
 @dataclass(frozen=True)
 class RankedDocument:
-    """A document, its score, and what the score is made of, the greatest weight first."""
+    """A document, its score, and what the score is made of, the greatest weight first.
+
+    >>> from guided import search
+    >>> from guided.monitor.fm_index import FmIndex
+    >>> index = FmIndex.build([[0, 1, 2, 3, 4], [2, 1, 0, 0], [0, 1, 1, 1]])  # three documents
+    >>> ngrams = {(0, 1): -0.5, (3, 4): -0.7}  # what was written, with its log-probabilities
+    >>> best = search.rank_documents(index, ngrams)[0]
+    >>> best.document, [each.tokens for each in best.evidence]
+    (0, [(3, 4), (0, 1)])
+    """
 
     document: int
     score: float
@@ -67,7 +95,21 @@ class RankedDocument:
 
 @dataclass(frozen=True)
 class DocumentsFound:
-    """Documents, best first, and the n-grams that were written, with their log-probabilities."""
+    """Documents, best first, and the n-grams that were written, with their log-probabilities.
+
+    >>> import guided
+    >>> from guided import search
+    >>> from guided.monitor.fm_index import FmIndex
+    >>> from guided.lm import TableModel
+    >>> from guided.monitor.ngrams import NgramConstraint
+    >>> index = FmIndex.build([[0, 1, 2, 3, 4], [2, 1, 0, 0], [0, 1, 1, 1]])  # three documents
+    >>> ngrams = {(0, 1): -0.5, (3, 4): -0.7}  # what was written, with its log-probabilities
+    >>> model = TableModel(lambda tokens: [1.0, 0.0, 0.0, 2.0, 2.0, -9.0], width=6, eos_ids=[5])  # likes 3 and 4
+    >>> words = guided.Vocabulary.from_tokens([b"a", b"b", b"c", b"d", b"e", None], eos_ids=[5])
+    >>> found = search.document_search(model, [0], NgramConstraint(index, words), length=3, width=4)
+    >>> max(found.ngrams, key=found.ngrams.get), found.cost.passes
+    ((3,), 2)
+    """
 
     documents: tuple[RankedDocument, ...]
     ngrams: Mapping[Tokens, float]
@@ -92,6 +134,19 @@ def document_search(
     its tokens over the model's whole vocabulary.  `rank_documents` says what becomes of that.  ``width`` rows of the
     model for each of ``length`` steps; then each occurrence of an n-gram with a weight is looked up.  Raises
     `GuidedError` for sizes below 1.
+
+    >>> import guided
+    >>> from guided import search
+    >>> from guided.monitor.fm_index import FmIndex
+    >>> from guided.lm import TableModel
+    >>> from guided.monitor.ngrams import NgramConstraint
+    >>> index = FmIndex.build([[0, 1, 2, 3, 4], [2, 1, 0, 0], [0, 1, 1, 1]])  # three documents
+    >>> ngrams = {(0, 1): -0.5, (3, 4): -0.7}  # what was written, with its log-probabilities
+    >>> model = TableModel(lambda tokens: [1.0, 0.0, 0.0, 2.0, 2.0, -9.0], width=6, eos_ids=[5])  # likes 3 and 4
+    >>> words = guided.Vocabulary.from_tokens([b"a", b"b", b"c", b"d", b"e", None], eos_ids=[5])
+    >>> found = search.document_search(model, [0], NgramConstraint(index, words), length=3, width=4)
+    >>> found.documents[0].document
+    0
     """
     check_sizes(width, 1)
     if length < 1:
@@ -146,6 +201,13 @@ def rank_documents(
     ``1 - beta + beta * new``, with ``new`` the share of its different tokens that no better n-gram of the document has.
     Documents in which nothing has a weight are left out; of equal ones the first comes first.  Raises `GuidedError`
     where ``n_best``, ``alpha`` or ``beta`` is out of range.
+
+    >>> from guided import search
+    >>> from guided.monitor.fm_index import FmIndex
+    >>> index = FmIndex.build([[0, 1, 2, 3, 4], [2, 1, 0, 0], [0, 1, 1, 1]])  # three documents
+    >>> ngrams = {(0, 1): -0.5, (3, 4): -0.7}  # what was written, with its log-probabilities
+    >>> [each.document for each in search.rank_documents(index, ngrams)]
+    [0, 2]
     """
     if n_best < 1 or not 0.0 <= beta <= 1.0 or not 0.0 <= alpha < math.inf:
         raise GuidedError(

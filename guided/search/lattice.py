@@ -28,7 +28,18 @@ END = -1
 
 @dataclass(frozen=True)
 class Edge:
-    """One token from one place of a lattice to another."""
+    """One token from one place of a lattice to another.
+
+    >>> import guided
+    >>> from guided import search
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.5, 0.2, 0.3], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("[ab]{1,4}"), letters)
+    >>> lattice = search.lattice_search(model, [0], language, max_tokens=6).lattice
+    >>> [(edge.token, edge.to, round(edge.logprob, 2)) for edge in lattice.edges[0]]
+    [(0, 1, -0.69), (1, 2, -1.61)]
+    """
 
     to: int
     """The place it leads to; -1 is the end of the text."""
@@ -39,7 +50,18 @@ class Edge:
 
 @dataclass(frozen=True)
 class Lattice:
-    """Places and the tokens between them, without cycles."""
+    """Places and the tokens between them, without cycles.
+
+    >>> import guided
+    >>> from guided import search
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.5, 0.2, 0.3], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("[ab]{1,4}"), letters)
+    >>> found = search.lattice_search(model, [0], language, max_tokens=6, ngram=1)
+    >>> found.lattice.n_paths(), found.lattice.merges > 0
+    (30, True)
+    """
 
     edges: tuple[tuple[Edge, ...], ...]
     """For each place the edges that leave it, no two with the same token; place 0 is the empty text."""
@@ -102,7 +124,18 @@ class Lattice:
 
 @dataclass(frozen=True)
 class LatticeFound:
-    """The best texts of a lattice, scored by the model, and the lattice."""
+    """The best texts of a lattice, scored by the model, and the lattice.
+
+    >>> import guided
+    >>> from guided import search
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.5, 0.2, 0.3], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("[ab]{1,4}"), letters)
+    >>> found = search.lattice_search(model, [0], language, max_tokens=6)
+    >>> [each.text for each in found.hypotheses[:2]], found.lattice.n_paths()
+    (['a', 'aa'], 30)
+    """
 
     hypotheses: tuple[Hypothesis, ...]
     lattice: Lattice
@@ -137,6 +170,17 @@ def lattice_search(
     Texts are taken from the lattice by the sum of log-probabilities along their ways, and then ranked by the model's
     own score (over their length to the power ``length_penalty``), for which they are read once more in one pass.
     Raises as `beam_search`.  Raises `GuidedError` for a count below 1 or a negative ``length_difference``.
+
+    >>> import guided
+    >>> from guided import search
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.5, 0.2, 0.3], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("[ab]{1,4}"), letters)
+    >>> found = search.lattice_search(model, [0], language, max_tokens=6, ngram=1)  # by the last token
+    >>> tree = search.lattice_search(model, [0], language, max_tokens=6, ngram=None)
+    >>> found.hypotheses[0].text, found.cost.rows < tree.cost.rows
+    ('a', True)
     """
     sizes = {"rows": rows, "branch": branch, "n_best": n_best, "batch": batch}
     for name, value in (*sizes.items(), ("ngram", 1 if ngram is None else ngram)):

@@ -84,6 +84,18 @@ def mcts_search(
     (`TreeFound.complete`), which the paper does not.  ``rank_score`` is the reward.  A roll-out costs up to
     ``max_tokens`` rows of the model and one question about its text; texts of reward 0 never come back.  Deterministic.
     Raises `GuidedError` for numbers below 1, and `LimitError` where the language has no text of ``max_tokens`` tokens.
+
+    >>> import guided
+    >>> from guided import infer
+    >>> from guided import search
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.5, 0.2, 0.3], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("[ab]{1,4}"), letters)
+    >>> reward = infer.TextScorer(letters, lambda texts: [-abs(text.count("b") - 2.0) for text in texts])
+    >>> found = search.mcts_search(model, [0], language, reward=reward, rollouts=40, max_tokens=6)
+    >>> found[0].text.count("b"), found[0].rank_score
+    (2, 1.0)
     """
     if rollouts < 1 or expand < 1 or n_best < 1 or base <= 0:
         raise GuidedError(

@@ -55,6 +55,17 @@ class LookAhead:
     grammar.  The estimate is the highest log-probability of a missing phrase at any place of them; ``weight`` of it is
     added to what candidates are compared by.  Costs ``length`` passes a step, and one more where phrases have several
     tokens.  Raises `GuidedError` for fewer than one token or beam, or a weight that is not finite.
+
+    >>> import guided
+    >>> from guided import search
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.5, 0.2, 0.3], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("[ab]{1,4}"), letters)
+    >>> bs = search.Clause.of(search.Literal(search.PhraseConstraint.of([1])))
+    >>> near = search.LookAhead(length=2, weight=0.5)
+    >>> search.neurologic_search(model, [0], language, [bs], width=4, max_tokens=6, look_ahead=near)[0].text
+    'b'
     """
 
     length: int = 5

@@ -24,7 +24,18 @@ def potential_over(vocabulary: Vocabulary, given: Judging) -> Potential[Any]:
 
 @dataclass(frozen=True)
 class TreeFound(Found):
-    """What a search within a budget found, and whether there was more to look at."""
+    """What a search within a budget found, and whether there was more to look at.
+
+    >>> import guided
+    >>> from guided import search
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.5, 0.2, 0.3], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("[ab]{1,4}"), letters)
+    >>> found = search.a_star_search(model, [0], language, max_tokens=6, max_expanded=2)
+    >>> found.expanded, found.complete  # the budget was too small to say that this is the best
+    (2, False)
+    """
 
     expanded: int = 0
     """Prefixes whose next tokens were asked for."""

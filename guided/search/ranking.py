@@ -25,7 +25,13 @@ Utility = Callable[[str, str], float]
 
 @dataclass(frozen=True)
 class RankedText:
-    """A candidate with its expected utility."""
+    """A candidate with its expected utility.
+
+    >>> from guided.search import minimum_bayes_risk
+    >>> best, *_ = minimum_bayes_risk({"the cat sat": 0.3, "a dog": 0.4, "the cat sat down": 0.3})
+    >>> best.text, round(best.utility, 2), best.probability
+    ('the cat sat', 0.56, 0.3)
+    """
 
     text: str
     utility: float
@@ -34,7 +40,11 @@ class RankedText:
 
 
 def exact_match(answer: str, truth: str) -> float:
-    """1 for equal texts: minimum Bayes risk is then the likeliest text, or a majority vote."""
+    """1 for equal texts: minimum Bayes risk is then the likeliest text, or a majority vote.
+
+    >>> exact_match("Oslo", "Oslo"), exact_match("Oslo", "oslo")
+    (1.0, 0.0)
+    """
     return float(answer == truth)
 
 
@@ -61,6 +71,11 @@ def minimum_bayes_risk(
     others are given.  Equal utilities go by probability, then in the order of ``P``.  Bickel and Doksum's rule, for
     translation Kumar and Byrne (NAACL 2004); sampled candidates Eikema and Aziz (EMNLP 2022).  Costs a utility for each
     pair.  Raises `GuidedError` where there is nothing to choose among.
+
+    >>> from guided.search import exact_match, minimum_bayes_risk
+    >>> drawn = {"the cat sat": 0.3, "a dog": 0.4, "the cat sat down": 0.3}
+    >>> minimum_bayes_risk(drawn)[0].text, minimum_bayes_risk(drawn, exact_match)[0].text
+    ('the cat sat', 'a dog')
     """
     given = samples if isinstance(samples, Mapping) else samples.posterior()
     total = math.fsum(given.values())
@@ -79,7 +94,14 @@ def minimum_bayes_risk(
 
 @dataclass(frozen=True)
 class Consensus:
-    """What generator and discriminator agree on; candidates in the order in which they were given."""
+    """What generator and discriminator agree on; candidates in the order in which they were given.
+
+    >>> import numpy as np
+    >>> from guided import search
+    >>> found = search.consensus_game(np.log([[0.2, 0.8], [0.6, 0.4]]), np.log([[0.3, 0.9], [0.7, 0.1]]), rounds=500)
+    >>> found.by_generator, found.by_discriminator, found.discriminator.round(2).tolist()
+    ([0, 1], [0, 1], [[0.02, 0.99], [0.98, 0.01]])
+    """
 
     generator: NDArray[np.float64]
     """``float64[2, n]``: of each candidate, where an incorrect (row 0) and a correct (row 1) one is asked for."""
@@ -117,6 +139,13 @@ def consensus_game(
     Jacob et al., ICML 2022).  The defaults are the paper's.  Reconstructed from the paper's text, section 2.  Ties
     stay in order.  Raises `GuidedError` for other shapes, candidates that nothing gives a probability, and settings
     that are not positive.
+
+    >>> import numpy as np
+    >>> from guided.search import consensus_game
+    >>> asked_wrong_and_right = np.log([[0.5, 0.3, 0.2], [0.4, 0.35, 0.25]])  # the generator likes the first answer
+    >>> judged_wrong_and_right = np.log([[0.9, 0.1, 0.8], [0.1, 0.9, 0.2]])  # the discriminator believes the second
+    >>> consensus_game(asked_wrong_and_right, judged_wrong_and_right, rounds=500).by_discriminator
+    [1, 2, 0]
     """
     first_g, first_d = (np.asarray(values, np.float64) for values in (generator, discriminator))
     if first_g.ndim != 2 or first_g.shape[0] != 2 or first_g.shape != first_d.shape or not first_g.shape[1]:

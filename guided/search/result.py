@@ -42,7 +42,17 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class SearchCost:
-    """What the model computed, the prompt left out."""
+    """What the model computed, the prompt left out.
+
+    >>> import guided
+    >>> from guided import search
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.5, 0.2, 0.3], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("[ab]{1,4}"), letters)
+    >>> search.beam_search(model, [0], language, width=2, max_tokens=6).cost
+    SearchCost(passes=2, rows=4)
+    """
 
     passes: int
     """Forward passes."""
@@ -52,7 +62,18 @@ class SearchCost:
 
 @dataclass(frozen=True)
 class Found:
-    """The hypotheses of one search, best first; empty when no text was found."""
+    """The hypotheses of one search, best first; empty when no text was found.
+
+    >>> import guided
+    >>> from guided import search
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.5, 0.2, 0.3], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("[ab]{1,4}"), letters)
+    >>> found = search.beam_search(model, [0], language, width=4, n_best=2, max_tokens=6)
+    >>> len(found), found[0].text, round(found[0].score, 2)
+    (2, 'a', -1.9)
+    """
 
     hypotheses: tuple[Hypothesis, ...]
     cost: SearchCost

@@ -41,6 +41,17 @@ def deal_search(
     model writes after them.  ``score`` is the log-probability over all ids, ``rank_score`` what texts were ranked by.
     A step costs up to ``width * expand * (1 + look_ahead)`` rows.  ``weight=0`` is beam search.  Raises `RewardError`
     for a heuristic that fails, `LimitError` where the language has no text of ``max_tokens`` tokens.
+
+    >>> import guided
+    >>> from guided import search
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.5, 0.2, 0.3], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("[ab]{1,4}"), letters)
+    >>> def many_b(texts):
+    ...     return [float(text.count(1)) for text in texts]
+    >>> search.deal_search(model, [0], language, heuristic=many_b, look_ahead=1, max_tokens=6)[0].text
+    'bbbb'
     """
     check_sizes(width, n_best)
     counted = _Counted(model)
@@ -82,6 +93,18 @@ def block_search(
     sampling, blocks as long as the text are best-of-K.  ``unit`` says of a block's tokens whether a step ends with
     them, and the block with it, for the rewards of steps.  Raises `RewardError` for a value that fails,
     `LimitError` where the language has no text of ``max_tokens`` tokens.
+
+    >>> import guided
+    >>> from guided import search
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.5, 0.2, 0.3], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("[ab]{1,4}"), letters)
+    >>> def many_b(texts):
+    ...     return [float(text.count(1)) for text in texts]
+    >>> found = search.block_search(model, [0], language, value=many_b, blocks=8, block_tokens=2, max_tokens=6, seed=0)
+    >>> found[0].text, found[0].rank_score
+    ('abbb', 3.0)
     """
     counted = _Counted(model)
     found = best_of_blocks(

@@ -31,7 +31,14 @@ SCORED_BYTES = 128 << 20
 
 @dataclass(frozen=True)
 class Span:
-    """``passage[start:stop]``; ``score`` is its log-probability as an answer, the end included."""
+    """``passage[start:stop]``; ``score`` is its log-probability as an answer, the end included.
+
+    >>> from guided.lm import TableModel
+    >>> from guided.search import best_spans
+    >>> model = TableModel(lambda tokens: [0.0, 0.0, 3.0, 3.0], width=4, eos_ids=[3])  # likes 2 and the end
+    >>> best_spans(model, [0], [1, 2, 2, 0])[0]  # passage[1:2]
+    Span(start=1, stop=2, score=-1.483469064267375)
+    """
 
     start: int
     stop: int
@@ -60,6 +67,13 @@ def best_spans(
     ``len(passage)``), say those between words; None: any.  A span is never empty.
 
     Raises `GuidedError` when there is no such span, or no id to end with.
+
+    >>> from guided.lm import TableModel
+    >>> from guided.search import best_spans
+    >>> model = TableModel(lambda tokens: [0.0, 0.0, 3.0, 1.0], width=4, eos_ids=[3])
+    >>> passage = [1, 2, 2, 0]
+    >>> [passage[span.start : span.stop] for span in best_spans(model, [0], passage, n_best=3, longest=2)]
+    [[2], [2], [2, 2]]
     """
     model = language_model(model)
     ends = sorted(model.eos_ids if end_ids is None else {int(end) for end in end_ids})

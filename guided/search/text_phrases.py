@@ -26,6 +26,18 @@ class TextPhrase(PhraseConstraint):
 
     With ``whole_words`` they count where their first and last words are no parts of longer words: a letter, digit or
     underscore, or a byte above ASCII, neither comes before a text that begins with one nor after one that ends so.
+
+    >>> import guided
+    >>> from guided import search
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.5, 0.2, 0.3], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("[ab]{1,4}"), letters)
+    >>> phrase = search.TextPhrase.written(letters, lambda text: [0 if each == "a" else 1 for each in text], "bb")
+    >>> phrase.texts, phrase.options
+    ((b'bb',), ((1, 1),))
+    >>> "bb" in search.grid_beam_search(model, [0], language, [phrase], width=6, max_tokens=6)[0].text
+    True
     """
 
     texts: tuple[bytes, ...]

@@ -36,6 +36,16 @@ class Compiler:
     """Constraints of requests over one tokenizer.  Safe to share between threads.
 
     ``size`` is the width of the model's logits.
+
+    >>> import guided.hf
+    >>> from guided.serving import Compiler, Request, RequestKind
+    >>> compiler = Compiler(guided.hf.load().tokenizer)
+    >>> request = Request(RequestKind.CHOICE, '["yes", "no"]')
+    >>> constraint = compiler.constraint(request)
+    >>> constraint.is_accepting(constraint.advance_bytes(constraint.start, b"yes"))
+    True
+    >>> constraint is compiler.constraint(request)  # compiled once
+    True
     """
 
     def __init__(self, tokenizer: object, size: int | None = None, limits: guided.Limits | None = None) -> None:

@@ -144,6 +144,16 @@ def fill_rows(matchers: Sequence[Matcher], rows: Any, threads: int = 1) -> None:
     included: token ``t`` is bit ``t & 31`` of word ``t >> 5``, 1 where it is allowed; ids beyond the vocabulary are
     not.  A text that is over leaves only end-of-text ids, and so does one that had to be whole by now.  ``threads`` as
     for `guided.fill_masks`.
+
+    >>> import numpy as np
+    >>> import guided
+    >>> from guided.serving import Matcher, fill_rows
+    >>> vocabulary = guided.Vocabulary.from_tokens([b"yes", b"no", b"y", None], eos_ids=[3])
+    >>> matchers = [Matcher(guided.compile(guided.choice(words), vocabulary)) for words in (["yes", "no"], ["no"])]
+    >>> rows = np.zeros((2, 1), np.uint32)
+    >>> fill_rows(matchers, rows)
+    >>> [f"{row:04b}" for row in rows[:, 0]]  # the lowest bit is token 0
+    ['0011', '0010']
     """
     late: list[int] = []
     bounded = any(matcher.most_tokens is not None for matcher in matchers)

@@ -25,7 +25,13 @@ __all__ = ["Request", "RequestKind"]
 
 
 class RequestKind(Enum):
-    """What the text of a request is."""
+    """What the text of a request is.
+
+    >>> from guided.serving import Request, RequestKind
+    >>> requests = [Request(RequestKind.REGEX, "[0-9]+"), Request(RequestKind.CHOICE, '["yes", "no"]')]
+    >>> [request.kind.value for request in requests]
+    ['regex', 'choice']
+    """
 
     JSON_SCHEMA = "json_schema"
     JSON_OBJECT = "json_object"

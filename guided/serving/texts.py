@@ -18,7 +18,15 @@ __all__ = ["Goal", "Text"]
 
 @dataclass(frozen=True)
 class Goal:
-    """A compiled grammar, and from a whole text to its value."""
+    """A compiled grammar, and from a whole text to its value.
+
+    >>> import guided
+    >>> from guided.serving import Goal
+    >>> digits = guided.Vocabulary.from_tokens([b"1", b"2", b"[", b"]", b",", None], eos_ids=[5])
+    >>> goal = Goal.of(list[int], digits)
+    >>> goal.text([2, 0, 1, 4, 1, 3, 5]).value  # "[12,2]" and the end
+    [12, 2]
+    """
 
     constraint: Constrains
     read: Callable[[str], Any] = str

@@ -22,6 +22,12 @@ class Vocabularies:
     """The vocabularies of one tokenizer, made when first asked for.  Safe to share between threads.
 
     ``size`` is the width of the model's logits, where it exceeds the tokenizer's.
+
+    >>> import guided.hf
+    >>> from guided.serving import Vocabularies
+    >>> vocabularies = Vocabularies(guided.hf.load().tokenizer, size=2100)  # a matrix that is padded
+    >>> vocabularies.ending_with().size, vocabularies.ending_with([5]).eos_ids
+    (2100, (5,))
     """
 
     def __init__(self, tokenizer: object, size: int | None = None) -> None:

@@ -22,7 +22,15 @@ __all__ = ["Hypothesis", "deal"]
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A text found by `deal`."""
+    """A text found by `deal`.
+
+    >>> from guided.lm import TableModel
+    >>> from guided.steer import deal
+    >>> model = TableModel.of({}, otherwise=[0.6, 0.3, 0.1], eos_ids=[2])
+    >>> best = deal(model, [0], lambda texts: [float(text.count(1)) for text in texts], max_new_tokens=2)[0]
+    >>> best.tokens, round(best.log_probability, 2), round(best.score, 2)
+    ((1, 1), -2.41, -0.41)
+    """
 
     tokens: Tokens
     """The generated tokens, the end-of-text id included if it ended."""

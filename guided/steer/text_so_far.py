@@ -22,6 +22,13 @@ class Momentum(Checked):
     """Momentum decoding: a candidate that repeats an n-gram of the text, prompt included, meets resistance.
 
     `momentum` is the formula.  Its scores are made for the argmax; as logits they are those of no published sampler.
+
+    >>> from guided.lm import TableModel, next_logits
+    >>> from guided.steer import Momentum, Stack
+    >>> model = TableModel.of({}, otherwise=[0.5, 0.4, 0.1])
+    >>> steered = Stack([Momentum(alpha=0.5)]).over(model)
+    >>> [int(next_logits(steered, [text]).argmax()) for text in ([2], [0, 0, 0])]  # after 0 0 0 it is time for another
+    [0, 1]
     """
 
     alpha: Annotated[float, Range(0)] = 0.2

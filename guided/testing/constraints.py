@@ -64,6 +64,11 @@ def check_constraint(
 
     On the first ``full_states`` states (None: all) every id is advanced, on the others a sample; an advance costs some
     microseconds and a vocabulary may have 128,000 ids.  Raises `AssertionError` with the tokens that lead there.
+
+    >>> import guided
+    >>> from guided.testing import check_constraint
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> check_constraint(guided.compile(guided.regex("a?b"), letters), walks=2, threads=1)  # says nothing: all is well
     """
     check = _Check(constraint, random.Random(seed), full_states)
     for _ in range(walks):

@@ -45,6 +45,10 @@ def check_language_model(
     ``prompts`` are random unless given, ``needs`` all kinds that the model can serve.  ``tolerance`` is by default 1e-4
     for float32 and 1e-12 for float64, as a part of the range of the scores.  Raises `AssertionError` with the
     operations that lead there.
+
+    >>> from guided.lm import TableModel
+    >>> from guided.testing import check_language_model
+    >>> check_language_model(TableModel.random(0), steps=8, rows=2, length=6)  # says nothing: all is well
     """
     for number, needed in enumerate(_kinds(model) if needs is None else needs):
         check = _Check(model, random.Random(f"{seed} {number}"), needed, prompts, rows, length, tolerance)

@@ -30,6 +30,17 @@ def check_potential(
     What a prefix forbids stays forbidden, for prefixes and whole texts.  ``logw_next``, `step` and `advance` agree on
     each token; log weights add up along a text to that of the whole; batches, masks and bytes say what single questions
     say; a state means the same whenever it is asked.  Raises `AssertionError` with the tokens that show it.
+
+    >>> import guided
+    >>> from guided import infer
+    >>> from guided.testing import check_potential
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> changeable = infer.TextPredicate(letters, lambda text: True, prefix=lambda text: len(text) != 1)
+    >>> try:  # a prefix of one letter is forbidden, and longer ones are not
+    ...     check_potential(changeable, walks=20, length=4)
+    ... except AssertionError as error:
+    ...     print("broken")
+    broken
     """
     check = _Check(as_potential(potential), np.random.default_rng(seed), tolerance)
     check.hold(check.potential.prefix(()) > -math.inf, "the empty prefix is forbidden", ())

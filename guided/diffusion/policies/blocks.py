@@ -15,7 +15,19 @@ __all__ = ["AdaptiveBlocks", "Blocks", "FixedBlocks"]
 
 
 class Blocks(Protocol):
-    """Cuts the canvas into blocks, from left to right, each when the one before is finished."""
+    """Cuts the canvas into blocks, from left to right, each when the one before is finished.
+
+    >>> import numpy as np
+    >>> from guided import diffusion
+    >>> class Halves:
+    ...     def end(self, start, probabilities):
+    ...         return max(start + 1, (start + len(probabilities)) // 2)
+    >>> blocks: diffusion.Blocks = Halves()
+    >>> how = diffusion.Denoising(blocks=blocks)
+    >>> denoiser = diffusion.TableDenoiser(np.ones((2, 2, 2)) + np.eye(2))
+    >>> len(diffusion.denoise(denoiser, [diffusion.Job((), 3)], how)[0].tokens)
+    3
+    """
 
     def end(self, start: int, probabilities: NDArray[np.float64]) -> int:
         """Where the block from ``start`` ends, ``start < end <= L``, by the laws ``[L, width]`` at that moment."""
@@ -23,7 +35,14 @@ class Blocks(Protocol):
 
 @dataclass(frozen=True)
 class FixedBlocks:
-    """Blocks of ``length`` positions; None: the whole canvas is one (LLaDA's semi-autoregressive remasking)."""
+    """Blocks of ``length`` positions; None: the whole canvas is one (LLaDA's semi-autoregressive remasking).
+
+    >>> import numpy as np
+    >>> from guided.diffusion import FixedBlocks
+    >>> shares = np.full((6, 3), 1 / 3)
+    >>> [FixedBlocks(4).end(start, shares) for start in (0, 4)], FixedBlocks().end(0, shares)
+    ([4, 6], 6)
+    """
 
     length: int | None = None
 
@@ -43,6 +62,13 @@ class AdaptiveBlocks:
     AdaBlock-dLLM (2025): blocks that follow the text's own parts commit neither too early
     what depends on the next part, nor too late what is sure.  ``delimiters`` are token ids, such as those of commas and
     line ends.
+
+    >>> import numpy as np
+    >>> from guided.diffusion import AdaptiveBlocks
+    >>> shares = np.full((6, 3), 1 / 3)
+    >>> shares[3] = [0.1, 0.1, 0.8]  # a comma (2) is sure to stand there
+    >>> AdaptiveBlocks(frozenset({2}), length=6).end(0, shares)  # the block ends behind it
+    4
     """
 
     delimiters: frozenset[int]

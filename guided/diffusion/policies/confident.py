@@ -19,6 +19,16 @@ class LowConfidence:
 
     What LLaDA calls low-confidence remasking (Nie et al. 2025, arXiv 2502.09992): all positions are
     predicted, and those of low confidence are masked again.  With one step all positions are committed at once.
+
+    >>> import numpy as np
+    >>> from guided import diffusion
+    >>> joint = np.array([[0.4, 0.1], [0.1, 0.4]])  # two positions that like to agree; the mask is id 2
+    >>> denoiser = diffusion.TableDenoiser(joint)
+    >>> def passes(steps):
+    ...     how = diffusion.Denoising(diffusion.LowConfidence(steps))
+    ...     return diffusion.denoise(denoiser, [diffusion.Job((), 2)], how)[0].passes
+    >>> passes(1), passes(2)
+    (1, 2)
     """
 
     steps: int = 16
@@ -40,6 +50,14 @@ class Threshold:
 
     Fast-dLLM (Wu et al. 2025, arXiv 2505.22618) and Dimple's confident decoding.  With 1.0 one position a
     step is committed, and those that are certain.
+
+    >>> import numpy as np
+    >>> from guided.diffusion import View
+    >>> from guided.diffusion import Threshold
+    >>> shares = np.array([[0.95, 0.05], [0.8, 0.2], [0.6, 0.4], [0.55, 0.45]])  # four positions, two tokens
+    >>> view = View(shares, shares.argmax(1), np.array([True] * 4), step=0)
+    >>> Threshold(0.75).commits(view).tolist(), Threshold(0.99).commits(view).tolist()  # at least the best one
+    ([True, True, False, False], [True, False, False, False])
     """
 
     least: float = 0.9
@@ -59,6 +77,14 @@ class EntropyBound:
 
     Their sum bounds what the positions say about each other (arXiv 2505.24857); DiffusionGemma's
     own sampler.
+
+    >>> import numpy as np
+    >>> from guided.diffusion import View
+    >>> from guided.diffusion import EntropyBound
+    >>> shares = np.array([[0.95, 0.05], [0.8, 0.2], [0.6, 0.4], [0.55, 0.45]])  # four positions, two tokens
+    >>> view = View(shares, shares.argmax(1), np.array([True] * 4), step=0)
+    >>> [int(EntropyBound(bound).commits(view).sum()) for bound in (0.1, 0.3, 2.0)]
+    [1, 2, 4]
     """
 
     bound: float = 0.1

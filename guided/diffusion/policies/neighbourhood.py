@@ -19,6 +19,14 @@ class LocalDeterminism:
 
     After "Accelerating Diffusion LLM Inference via Local Determinism Propagation" (LocalLeap, 2025): what is near
     a token that is sure is soon sure too.
+
+    >>> import numpy as np
+    >>> from guided.diffusion import View
+    >>> from guided.diffusion import LocalDeterminism
+    >>> shares = np.array([[0.95, 0.05], [0.8, 0.2], [0.6, 0.4], [0.55, 0.45]])  # four positions, two tokens
+    >>> view = View(shares, shares.argmax(1), np.array([True] * 4), step=0)
+    >>> LocalDeterminism(anchor=0.9, least=0.75, radius=1).commits(view).tolist()  # the anchor and its neighbour
+    [True, True, False, False]
     """
 
     anchor: float = 0.9
@@ -47,6 +55,16 @@ class Coherence:
     The average over steps is one over contexts that were partly known, so a token that only one of them makes likely
     waits.  After "Beyond Confidence: Adaptive and Coherent Decoding for Diffusion Language Models"
     (2025); its budget, which follows the agreement of the steps, is here the number of positions at or above ``least``.
+
+    >>> import numpy as np
+    >>> from guided.diffusion import View
+    >>> from guided.diffusion import Coherence
+    >>> shares = np.array([[0.95, 0.05], [0.8, 0.2], [0.6, 0.4], [0.55, 0.45]])  # four positions, two tokens
+    >>> view = View(shares, shares.argmax(1), np.array([True] * 4), step=0)
+    >>> wavering = View(shares[::-1], shares.argmax(1), np.array([True] * 4), step=0)  # a step ago it was otherwise
+    >>> now = View(shares, shares.argmax(1), np.array([True] * 4), step=1, before=(wavering,))
+    >>> Coherence(least=0.75).commits(view).tolist(), Coherence(least=0.75).commits(now).tolist()
+    ([True, True, False, False], [True, False, False, True])
     """
 
     least: float = 0.8
@@ -73,6 +91,14 @@ class Exploration:
     Confident tokens carry few bits, and a text has so many, so a decoder that only commits those needs many rounds
     ("From Bits to Rounds: Parallel Decoding with Exploration for Diffusion Language Models", 2025).  Explored is
     the position of greatest entropy of which the proposed token has at least ``floor``.
+
+    >>> import numpy as np
+    >>> from guided.diffusion import View
+    >>> from guided.diffusion import Exploration
+    >>> shares = np.array([[0.95, 0.05], [0.8, 0.2], [0.6, 0.4], [0.55, 0.45]])  # four positions, two tokens
+    >>> view = View(shares, shares.argmax(1), np.array([True] * 4), step=0)
+    >>> Exploration(least=0.9, floor=0.5).commits(view).tolist()  # the sure one, and the one that would tell most
+    [True, False, False, True]
     """
 
     least: float = 0.9

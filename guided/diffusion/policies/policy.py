@@ -23,7 +23,15 @@ Positions = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """One step: the law of each position, and the tokens proposed."""
+    """One step: the law of each position, and the tokens proposed.
+
+    >>> import numpy as np
+    >>> from guided.diffusion import View
+    >>> shares = np.array([[0.95, 0.05], [0.8, 0.2], [0.6, 0.4], [0.55, 0.45]])  # four positions, two tokens
+    >>> view = View(shares, shares.argmax(1), np.array([True] * 4), step=0)
+    >>> view.n_open, view.confidence.tolist(), view.entropy.round(2).tolist()
+    (4, [0.95, 0.8, 0.6, 0.55], [0.2, 0.5, 0.67, 0.69])
+    """
 
     probabilities: NDArray[np.float64]
     """``[L, width]``: the model's, or under a constraint the exact marginals of whole texts."""
@@ -55,7 +63,19 @@ class View:
 
 
 class Policy(Protocol):
-    """Which open positions of a step get their proposed token."""
+    """Which open positions of a step get their proposed token.
+
+    >>> import numpy as np
+    >>> from guided import diffusion
+    >>> class LeftToRight:
+    ...     memory = 0
+    ...     def commits(self, view):
+    ...         return np.arange(len(view.open)) == view.open.argmax()
+    >>> policy: diffusion.Policy = LeftToRight()
+    >>> denoiser = diffusion.TableDenoiser(np.array([[0.4, 0.1], [0.1, 0.4]]))
+    >>> diffusion.denoise(denoiser, [diffusion.Job((), 2)], diffusion.Denoising(policy))[0].passes
+    2
+    """
 
     @property
     def memory(self) -> int:

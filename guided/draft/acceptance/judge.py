@@ -28,6 +28,20 @@ class Judge:
     """Accepts allowed draft tokens to which ``head``, ``[d]`` to one number, gives at least ``threshold``.
 
     Raises `GuidedError` where ``threshold`` is not above 0 and at most 1.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> base = draft.Base(torch.eye(4), 4 * torch.eye(4))  # the state says which token was last
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3],  # 0 1 2 0 1 2 ...
+    ...     hidden=lambda tokens: np.eye(4)[(0, *tokens)[-1]])
+    >>> judge = draft.Judge(torch.nn.Linear(4, 1), threshold=0.5)
+    >>> with torch.no_grad():
+    ...     judge.head.weight[:] = torch.tensor([[9.0, -9.0, 0.0, 0.0]])
+    ...     judge.head.bias[:] = 0.0
+    >>> judge.holds(torch.eye(4)[0]), judge.holds(torch.eye(4)[1])
+    (True, False)
     """
 
     head: nn.Module
@@ -89,6 +103,14 @@ def fit_judge(
     """A linear judge from the target's states ``[n, d]`` after tokens, and whether each token was right, ``bool[n]``.
 
     Logistic regression with both kinds weighing the same.  Raises `GuidedError` where one kind is missing.
+
+    >>> import torch
+    >>> from guided.draft import Judge, fit_judge
+    >>> states = torch.eye(4).repeat(5, 1)
+    >>> right = torch.tensor([True, False, True, False] * 5)  # tokens 0 and 2 were right wherever they came
+    >>> judge = Judge(fit_judge(states, right, steps=60, rate=0.1))
+    >>> [judge.holds(state) for state in torch.eye(4)]
+    [True, False, True, False]
     """
     right = right.bool()
     if right.all() or not right.any():

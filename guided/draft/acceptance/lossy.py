@@ -22,7 +22,14 @@ HiddenAfter = Callable[[int], "torch.Tensor | None"]
 
 
 class Lossy(Protocol):
-    """Decides about drafts by a law of its own."""
+    """Decides about drafts by a law of its own.
+
+    >>> import torch
+    >>> from guided import draft
+    >>> rules: list[draft.Lossy] = [draft.Typical(), draft.Judge(torch.nn.Linear(4, 1))]
+    >>> [rule.needs.hidden for rule in rules]
+    [False, True]
+    """
 
     @property
     def needs(self) -> Needs:

@@ -25,7 +25,19 @@ __all__ = ["Typical"]
 
 @dataclass(frozen=True)
 class Typical:
-    """The rule's two thresholds; raises `GuidedError` for any outside (0, 1]."""
+    """The rule's two thresholds; raises `GuidedError` for any outside (0, 1].
+
+    >>> import numpy as np
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])  # 0 1 2 0 1 2 ...
+    >>> unsure = TableModel.of({}, otherwise=[0.4, 0.3, 0.3, 0.0])
+    >>> drafter = draft.Datastore.of([[1, 1, 1, 1, 1, 1, 1, 1]])
+    >>> def passes(lossy):
+    ...     return draft.speculate(0, unsure, [[1, 1]], [None], drafter, max_tokens=12, lossy=lossy)[1].passes
+    >>> passes(draft.Typical()) < passes(None)  # what is likely enough stays, and the law is another
+    True
+    """
 
     epsilon: float = 0.09
     delta: float = 0.3

@@ -22,6 +22,14 @@ class Aggressive:
 
     ``source`` gives the tokens that the output is like, by default the prompt; ``longest`` is the most tokens by which
     the place is found again.
+
+    >>> import numpy as np
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])  # 0 1 2 0 1 2 ...
+    >>> _, counts = draft.speculate(0, model, [[0, 1, 2] * 6], [None], draft.Aggressive(), greedy=True, max_tokens=12)
+    >>> counts.passes  # the text is like its prompt
+    2
     """
 
     def __init__(self, source: Source | None = None, longest: int = 5) -> None:

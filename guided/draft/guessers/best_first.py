@@ -29,6 +29,15 @@ class BestFirst:
 
     ``floor`` is the least value of a node: what scoring one more position costs, as a part of a forward pass.  Guesses
     that the constraint forbids are left out and count for nothing.
+
+    >>> import numpy as np
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])  # 0 1 2 0 1 2 ...
+    >>> drafter = draft.BestFirst(draft.PromptLookup(), draft.NGrams())
+    >>> _, counts = draft.speculate(0, model, [[0]], [None], drafter, greedy=True, max_tokens=16)
+    >>> counts.passes < 16
+    True
     """
 
     def __init__(self, *guessers: Guesser, floor: float = 0.03) -> None:

@@ -25,6 +25,15 @@ class Datastore:
     """Guesses what followed the longest matching suffix, by how often it did.
 
     ``longest`` is the most tokens that are matched.
+
+    >>> import numpy as np
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])  # 0 1 2 0 1 2 ...
+    >>> drafter = draft.Datastore.of([[0, 1, 2, 0, 1, 2, 0], [2, 2, 1]])
+    >>> _, counts = draft.speculate(0, model, [[0]], [None], drafter, greedy=True, max_tokens=12)
+    >>> counts.passes
+    2
     """
 
     def __init__(self, index: FmIndex, longest: int = 16) -> None:

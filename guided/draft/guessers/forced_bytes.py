@@ -21,7 +21,20 @@ VOCABULARIES = 4
 
 
 class ForcedBytes:
-    """Guesses the first token of what must come; ``encode`` splits bytes into tokens, by default the longest first."""
+    """Guesses the first token of what must come; ``encode`` splits bytes into tokens, by default the longest first.
+
+    >>> import numpy as np
+    >>> import guided
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])  # 0 1 2 0 1 2 ...
+    >>> words = guided.Vocabulary.from_tokens([b"a", b"b", b"ab", None], eos_ids=[3])
+    >>> language = guided.compile(guided.regex("abab"), words)
+    >>> drafter = draft.BestFirst(draft.ForcedBytes())
+    >>> _, counts = draft.speculate(0, model, [[0]], [language], drafter, greedy=True)
+    >>> counts.accepted > 0  # "ab" has two spellings, but what it says is certain
+    True
+    """
 
     def __init__(self, encode: Encode | None = None) -> None:
         self._encode = encode

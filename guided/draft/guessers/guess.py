@@ -18,7 +18,13 @@ __all__ = ["Guess", "Guesser", "Path"]
 
 @dataclass(frozen=True)
 class Path:
-    """A place in a draft: a row's text and some drafted tokens after it."""
+    """A place in a draft: a row's text and some drafted tokens after it.
+
+    >>> from guided.draft import Context, Path
+    >>> place = Path(Context(0, [0, 1, 2], 1, None, 1, budget=4), drafted=(0,), state=1)
+    >>> place.last(2), place.then(1).drafted
+    ((2, 0), (0, 1))
+    """
 
     context: Context
     drafted: tuple[int, ...]
@@ -41,7 +47,13 @@ class Path:
 
 @dataclass(frozen=True)
 class Guess:
-    """A token that may come next."""
+    """A token that may come next.
+
+    >>> from guided.draft import Guess
+    >>> best = max([Guess(5, share=0.2), Guess(7, share=0.7)], key=lambda guess: guess.share)
+    >>> best.token
+    7
+    """
 
     token: int
     share: float
@@ -51,7 +63,23 @@ class Guess:
 
 
 class Guesser(Protocol):
-    """Guesses next tokens, and learns from what the model made of them."""
+    """Guesses next tokens, and learns from what the model made of them.
+
+    >>> import numpy as np
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])  # 0 1 2 0 1 2 ...
+    >>> class NextNumber:
+    ...     def guess(self, path):
+    ...         return [draft.Guess((path.last(1)[0] + 1) % 3, share=0.9)]
+    ...     def learn(self, observed):
+    ...         pass
+    ...     def leave(self, rows):
+    ...         pass
+    >>> _, counts = draft.speculate(0, model, [[0]], [None], draft.BestFirst(NextNumber()), greedy=True, max_tokens=16)
+    >>> counts.acceptance, counts.passes
+    (1.0, 2)
+    """
 
     def guess(self, path: Path) -> Sequence[Guess]:
         """What may come at a place, the best guess first; none where nothing comes to mind."""

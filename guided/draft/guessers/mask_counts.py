@@ -51,6 +51,20 @@ class MaskCounts:
     """Guesses by counts under the mask and the last token, and under the mask alone; stays warm from run to run.
 
     At most ``limit`` contexts are kept, those used last.  A guess costs one mask the first time that its state is met.
+
+    >>> import numpy as np
+    >>> import guided
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> model = TableModel(lambda tokens: 4 * np.eye(9)[(tokens[-1] + 1) % 8], width=9, eos_ids=[8])  # abcdefghab...
+    >>> letters = guided.Vocabulary.from_tokens([*(bytes([97 + i]) for i in range(8)), None], eos_ids=[8])
+    >>> language = guided.compile(guided.regex("(a[bc]|c[de]|e[fg]|g[hb]){4}"), letters)
+    >>> drafter = draft.BestFirst(draft.MaskCounts())
+    >>> for _ in range(2):
+    ...     texts, counts = draft.speculate(0, model, [[7]], [language], drafter, greedy=True)
+    ...     print(texts[0].tokens, counts.passes)
+    (0, 1, 2, 3, 4, 5, 6, 7, 8) 4
+    (0, 1, 2, 3, 4, 5, 6, 7, 8) 2
     """
 
     def __init__(self, *, limit: int = 1 << 16) -> None:

@@ -25,6 +25,16 @@ class NGrams:
     """Guesses by counts conditioned on the grammar's state; stays warm from one run to the next.
 
     ``threshold`` is the least share of a guess.  At most ``limit`` contexts are kept, those used last.
+
+    >>> import numpy as np
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])  # 0 1 2 0 1 2 ...
+    >>> drafter = draft.BestFirst(draft.NGrams())
+    >>> def passes():
+    ...     return draft.speculate(0, model, [[0]], [None], drafter, greedy=True, max_tokens=12)[1].passes
+    >>> passes() > passes()  # it stays warm
+    True
     """
 
     def __init__(self, longest: int = 2, *, threshold: float = 0.1, limit: int = 1 << 16) -> None:

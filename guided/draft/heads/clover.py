@@ -29,7 +29,20 @@ EPSILON = 1e-6
 
 
 class CloverHeads(DraftHeads):
-    """Heads of a regressive attention decoder.  Raises `GuidedError` for settings of other heads."""
+    """Heads of a regressive attention decoder.  Raises `GuidedError` for settings of other heads.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> base = draft.Base(torch.eye(4), 4 * torch.eye(4))  # the state says which token was last
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3],  # 0 1 2 0 1 2 ...
+    ...     hidden=lambda tokens: np.eye(4)[(0, *tokens)[-1]])
+    >>> heads = draft.new_heads("clover", 2, base)
+    >>> state = torch.eye(4)[[0]]
+    >>> type(heads).__name__, tuple(heads(state, torch.tensor([[1, 2]])).shape)
+    ('CloverHeads', (1, 4))
+    """
 
     sequential = True
 

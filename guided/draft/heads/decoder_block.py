@@ -21,7 +21,14 @@ __all__ = ["BlockSizes", "DecoderBlock", "KeyValues", "RMSNorm"]
 
 @dataclass(frozen=True)
 class BlockSizes:
-    """The sizes of a block, by the keys of a Llama's ``config.json``."""
+    """The sizes of a block, by the keys of a Llama's ``config.json``.
+
+    >>> from guided.draft import BlockSizes
+    >>> config = {"hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4, "num_key_value_heads": 2}
+    >>> sizes = BlockSizes.of(config)
+    >>> sizes.head_dim, sizes.rope_theta
+    (16, 10000.0)
+    """
 
     hidden_size: int
     intermediate_size: int

@@ -25,7 +25,18 @@ SAMPLED = 16
 
 @dataclass(frozen=True)
 class Base:
-    """The matrices of a frozen model that heads share."""
+    """The matrices of a frozen model that heads share.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> base = draft.Base(torch.eye(4), 4 * torch.eye(4))  # the state says which token was last
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3],  # 0 1 2 0 1 2 ...
+    ...     hidden=lambda tokens: np.eye(4)[(0, *tokens)[-1]])
+    >>> tuple(base.embeddings.shape), draft.new_heads("medusa", 2, base).settings.width
+    ((4, 4), 4)
+    """
 
     embeddings: torch.Tensor
     """``[V, d]``: what tokens are read as."""
@@ -35,7 +46,19 @@ class Base:
 
 @dataclass(frozen=True)
 class HeadSettings:
-    """What a file of heads says besides its weights.  Raises `GuidedError` for sizes that heads cannot have."""
+    """What a file of heads says besides its weights.  Raises `GuidedError` for sizes that heads cannot have.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> base = draft.Base(torch.eye(4), 4 * torch.eye(4))  # the state says which token was last
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3],  # 0 1 2 0 1 2 ...
+    ...     hidden=lambda tokens: np.eye(4)[(0, *tokens)[-1]])
+    >>> settings = draft.new_heads("hydra", 2, base).settings
+    >>> settings.kind, settings.heads, settings.hidden, settings.width
+    ('hydra', 2, 4, 4)
+    """
 
     kind: str
     heads: int
@@ -62,6 +85,21 @@ class DraftHeads(nn.Module):
     """The base class of heads on a frozen model.
 
     Raises `VocabularyError` for a base that the heads were not made for.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> base = draft.Base(torch.eye(4), 4 * torch.eye(4))  # the state says which token was last
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3],  # 0 1 2 0 1 2 ...
+    ...     hidden=lambda tokens: np.eye(4)[(0, *tokens)[-1]])
+    >>> prompts, texts = [[0]], [[1, 2, 0, 1, 2, 0, 1, 2]]
+    >>> heads = draft.new_heads("medusa", 2, base)
+    >>> examples = draft.head_examples(model, prompts, texts, 2)
+    >>> _ = draft.fit_heads(heads, examples, epochs=15, batch=8, rate=0.3)
+    >>> state = torch.eye(4)[[0]]  # the last token was 0, and the model has said 1
+    >>> heads(state, torch.tensor([[1]])).argmax(-1).tolist(), heads(state, torch.tensor([[1, 2]])).argmax(-1).tolist()
+    ([2], [0])
     """
 
     sequential: bool

@@ -45,6 +45,23 @@ class Eagle:
 
     ``depth`` is the number of levels and ``top`` the number of nodes that are expanded in each, with so many children
     (EAGLE-2's 5 or 6 and 8 to 10).  The head is not trained further.  Asks the target for the states of its prompts.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> base = draft.Base(torch.eye(4), 4 * torch.eye(4))  # the state says which token was last
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3],  # 0 1 2 0 1 2 ...
+    ...     hidden=lambda tokens: np.eye(4)[(0, *tokens)[-1]])
+    >>> prompts, texts = [[0]], [[1, 2, 0, 1, 2, 0, 1, 2]]
+    >>> _ = torch.manual_seed(0)
+    >>> head = draft.EagleHead(draft.BlockSizes(4, 8, 1, 1, 4), base)
+    >>> examples, by = draft.feature_examples(model, prompts, texts), draft.DraftLoss.TOKENS
+    >>> _ = draft.fit_features(head, examples, base.unembeddings, loss=by, epochs=15, batch=1, rate=0.3)
+    >>> drafter = draft.Eagle(head, depth=3, top=2)
+    >>> _, counts = draft.speculate(0, model, [[0]], [None], drafter, greedy=True, max_tokens=15)
+    >>> counts.passes < 15
+    True
     """
 
     reads_prompts = True

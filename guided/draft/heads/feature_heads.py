@@ -44,6 +44,9 @@ def most_frequent(texts: Sequence[Sequence[int]], width: int, n: int) -> torch.T
 
     A head that scores these alone is cheaper by the part of its output matrix; verification is the target's, so that
     nothing changes but what can be drafted.
+
+    >>> most_frequent([[7, 7, 2], [2, 5, 7]], width=8, n=2).tolist()
+    [2, 7]
     """
     if not 1 <= n <= width:
         raise GuidedError(f"{n} of {width} ids cannot be kept", remedy=f"Keep 1 to {width}.")
@@ -54,7 +57,20 @@ def most_frequent(texts: Sequence[Sequence[int]], width: int, n: int) -> torch.T
 
 
 class FeatureHead(nn.Module):
-    """The base class of heads that write features.  ``ids``, ``int64[n]``: the ids it scores; None: all."""
+    """The base class of heads that write features.  ``ids``, ``int64[n]``: the ids it scores; None: all.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> base = draft.Base(torch.eye(4), 4 * torch.eye(4))  # the state says which token was last
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3],  # 0 1 2 0 1 2 ...
+    ...     hidden=lambda tokens: np.eye(4)[(0, *tokens)[-1]])
+    >>> head = draft.EagleHead(draft.BlockSizes(4, 8, 1, 1, 4), base, ids=torch.tensor([0, 1, 2]))
+    >>> scores = head.logits(torch.zeros(1, 4))  # ids that the head does not know are left out
+    >>> scores.isfinite().tolist()
+    [[True, True, True, False]]
+    """
 
     blocks: tuple[int, ...] = ()
     """The target's blocks whose outputs are its features; none: the state that its own head reads."""
@@ -132,6 +148,17 @@ class EagleHead(FeatureHead):
 
     (Li et al., 2024, arXiv 2401.15077, and 2406.16858, which changes the tree alone.)  Features are those that the
     target's own output matrix reads, and what the head foresees is scored by it.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> base = draft.Base(torch.eye(4), 4 * torch.eye(4))  # the state says which token was last
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3],  # 0 1 2 0 1 2 ...
+    ...     hidden=lambda tokens: np.eye(4)[(0, *tokens)[-1]])
+    >>> head = draft.EagleHead(draft.BlockSizes(4, 8, 1, 1, 4), base)
+    >>> isinstance(head, draft.FeatureHead), len(head.parts), sorted(head.settings())[:2]
+    (True, 1, ['attention_bias', 'head_dim'])
     """
 
     def __init__(
@@ -169,6 +196,17 @@ class Eagle3Head(FeatureHead):
 
     (Li et al., 2025, arXiv 2503.01840.)  Its features need not be like the target's.  It has a normalisation and an
     output matrix of its own, which scores ``ids``.  ``inputs_width`` is the width of the target's features together.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> base = draft.Base(torch.eye(4), 4 * torch.eye(4))  # the state says which token was last
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3],  # 0 1 2 0 1 2 ...
+    ...     hidden=lambda tokens: np.eye(4)[(0, *tokens)[-1]])
+    >>> head = draft.Eagle3Head(draft.BlockSizes(4, 8, 1, 1, 4), base, inputs_width=12, blocks=(1, 3, 5))
+    >>> head.blocks, tuple(head.inputs(torch.zeros(1, 2, 12), torch.tensor([[1, 2]]))[0].shape)
+    ((1, 3, 5), (1, 2, 4))
     """
 
     def __init__(

@@ -28,7 +28,19 @@ DISCOUNT = 0.8
 
 @dataclass(frozen=True)
 class FeatureExamples:
-    """Texts after their prompts, with what the target makes of them."""
+    """Texts after their prompts, with what the target makes of them.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> base = draft.Base(torch.eye(4), 4 * torch.eye(4))  # the state says which token was last
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3],  # 0 1 2 0 1 2 ...
+    ...     hidden=lambda tokens: np.eye(4)[(0, *tokens)[-1]])
+    >>> found = draft.feature_examples(model, [[0]], [[1, 2, 0]])
+    >>> found.tokens[0].tolist(), found.begins, found.features[0].argmax(-1).tolist()
+    ([0, 1, 2, 0], (1,), [0, 1, 2, 0])
+    """
 
     tokens: tuple[torch.Tensor, ...]
     """``int64[n]`` each, prompts included."""
@@ -56,6 +68,17 @@ def feature_examples(
 
     Texts should be the target's own: then this is the data of direct alignment.  Raises `GuidedError` without texts of
     two tokens, and for another number of texts than prompts.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> base = draft.Base(torch.eye(4), 4 * torch.eye(4))  # the state says which token was last
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3],  # 0 1 2 0 1 2 ...
+    ...     hidden=lambda tokens: np.eye(4)[(0, *tokens)[-1]])
+    >>> found = draft.feature_examples(model, [[0], [1, 2]], [[1, 2, 0], [0, 1]])
+    >>> [tuple(each.shape) for each in found.features]  # one state for each token of prompt and text
+    [(4, 4), (4, 4)]
     """
     if len(prompts) != len(texts):
         raise GuidedError(f"{len(prompts)} prompts have {len(texts)} texts", remedy="Give one text for each prompt.")
@@ -107,6 +130,21 @@ def fit_features(
     EAGLE-1's paper has 10 and one step, EAGLE-3 has 0.  AdamW, the rate rising over the first twentieth of the steps
     and falling linearly to 0.  ``done`` is told each step and its loss, and stops the training by returning True.
     Raises `GuidedError` for settings that are none, and for regression of features that the head does not write.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> base = draft.Base(torch.eye(4), 4 * torch.eye(4))  # the state says which token was last
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3],  # 0 1 2 0 1 2 ...
+    ...     hidden=lambda tokens: np.eye(4)[(0, *tokens)[-1]])
+    >>> prompts, texts = [[0]], [[1, 2, 0, 1, 2, 0, 1, 2]]
+    >>> _ = torch.manual_seed(0)
+    >>> head = draft.EagleHead(draft.BlockSizes(4, 8, 1, 1, 4), base)
+    >>> examples = draft.feature_examples(model, prompts, texts)
+    >>> first = draft.fit_features(head, examples, base.unembeddings, epochs=1, batch=1)
+    >>> draft.fit_features(head, examples, base.unembeddings, epochs=15, batch=1, rate=0.1) < first
+    True
     """
     if steps < 1 or (regression and examples.features[0].shape[1] != unembeddings.shape[1]):
         raise GuidedError(

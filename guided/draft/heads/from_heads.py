@@ -35,6 +35,22 @@ class Heads:
     """Drafts with heads; a drafter, and a guesser for `BestFirst`.
 
     ``guesses`` is how many tokens are guessed at one place in `BestFirst`.  The heads are not trained further.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> base = draft.Base(torch.eye(4), 4 * torch.eye(4))  # the state says which token was last
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3],  # 0 1 2 0 1 2 ...
+    ...     hidden=lambda tokens: np.eye(4)[(0, *tokens)[-1]])
+    >>> prompts, texts = [[0]], [[1, 2, 0, 1, 2, 0, 1, 2]]
+    >>> heads = draft.new_heads("medusa", 2, base)
+    >>> examples = draft.head_examples(model, prompts, texts, 2)
+    >>> _ = draft.fit_heads(heads, examples, epochs=15, batch=8, rate=0.3)
+    >>> draft.calibrate_heads(heads, examples)
+    >>> _, counts = draft.speculate(0, model, [[0]], [None], draft.Heads(heads), greedy=True, max_tokens=15)
+    >>> counts.passes
+    5
     """
 
     needs = Needs(hidden=True)

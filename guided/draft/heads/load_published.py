@@ -47,6 +47,19 @@ def load_published(
     Raises `GuidedError` for a folder without such files, with tensors that are missing or of other shapes, or that
     nobody reads, `VocabularyError` for another base, as far as that is known, and `UnsupportedError` for layouts and
     kinds that are not known.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> import tempfile
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> base = draft.Base(torch.eye(4), 4 * torch.eye(4))  # the state says which token was last
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3],  # 0 1 2 0 1 2 ...
+    ...     hidden=lambda tokens: np.eye(4)[(0, *tokens)[-1]])
+    >>> folder = tempfile.mkdtemp()
+    >>> draft.EagleHead(draft.BlockSizes(4, 8, 1, 1, 4), base).save(folder)  # in the authors' layout
+    >>> type(draft.load_published(folder, base)).__name__
+    'EagleHead'
     """
     folder = Path(folder)
     config_file = folder / "config.json"

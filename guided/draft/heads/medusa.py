@@ -19,6 +19,21 @@ class MedusaHeads(DraftHeads):
     """Heads that know how far ahead they look, and not what comes in between.
 
     Raises `GuidedError` for settings of other heads.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> base = draft.Base(torch.eye(4), 4 * torch.eye(4))  # the state says which token was last
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3],  # 0 1 2 0 1 2 ...
+    ...     hidden=lambda tokens: np.eye(4)[(0, *tokens)[-1]])
+    >>> heads = draft.new_heads("medusa", 2, base)
+    >>> isinstance(heads, draft.MedusaHeads), heads.sequential
+    (True, False)
+    >>> state = torch.eye(4)[[0]]
+    >>> first, second = (heads(state, torch.tensor([[token]])) for token in (1, 2))
+    >>> torch.equal(first, second)  # they do not look
+    True
     """
 
     sequential = False

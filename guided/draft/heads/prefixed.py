@@ -33,7 +33,21 @@ __all__ = ["Prefixed", "PrefixedHeads", "fit_prefixed", "load_prefixed", "prefix
 
 
 class PrefixedHeads(nn.Module):
-    """A block, its normalisation, and heads; the block adds nothing before it is trained."""
+    """A block, its normalisation, and heads; the block adds nothing before it is trained.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> base = draft.Base(torch.eye(4), 4 * torch.eye(4))  # the state says which token was last
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3],  # 0 1 2 0 1 2 ...
+    ...     hidden=lambda tokens: np.eye(4)[(0, *tokens)[-1]])
+    >>> block = draft.BlockSizes(4, 8, 1, 1, 4)
+    >>> prefixed = draft.PrefixedHeads(draft.new_heads("medusa", 2, base), block)
+    >>> found = draft.feature_examples(model, [[0]], [[1, 2, 0]])
+    >>> draft.prefixed_examples(prefixed, found).hidden.shape[-1], len(prefixed.caches())
+    (4, 1)
+    """
 
     def __init__(self, heads: DraftHeads, sizes: BlockSizes) -> None:
         super().__init__()
@@ -76,6 +90,20 @@ def load_prefixed(folder: Path | str, base: Base) -> PrefixedHeads:
     """What `PrefixedHeads.save` wrote, on the base it was trained on.
 
     Raises `GuidedError` for other folders, `VocabularyError` for another base.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> import tempfile
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> base = draft.Base(torch.eye(4), 4 * torch.eye(4))  # the state says which token was last
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3],  # 0 1 2 0 1 2 ...
+    ...     hidden=lambda tokens: np.eye(4)[(0, *tokens)[-1]])
+    >>> prefixed = draft.PrefixedHeads(draft.new_heads("medusa", 2, base), draft.BlockSizes(4, 8, 1, 1, 4))
+    >>> folder = tempfile.mkdtemp()
+    >>> prefixed.save(folder)
+    >>> draft.load_prefixed(folder, base).heads.settings.kind
+    'medusa'
     """
     from safetensors.torch import load_file
 
@@ -96,6 +124,20 @@ class Prefixed:
     """Drafts as `Heads` does, on the states of a block that reads the target's.
 
     Asks the target for the states of its prompts; none where it gave none, as of rows not seen from the start.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> base = draft.Base(torch.eye(4), 4 * torch.eye(4))  # the state says which token was last
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3],  # 0 1 2 0 1 2 ...
+    ...     hidden=lambda tokens: np.eye(4)[(0, *tokens)[-1]])
+    >>> prompts, texts = [[0]], [[1, 2, 0, 1, 2, 0, 1, 2]]
+    >>> prefixed = draft.PrefixedHeads(draft.new_heads("medusa", 2, base), draft.BlockSizes(4, 8, 1, 1, 4))
+    >>> _ = draft.fit_prefixed(prefixed, draft.feature_examples(model, prompts, texts), epochs=15, batch=1, rate=0.3)
+    >>> _, counts = draft.speculate(0, model, [[0]], [None], draft.Prefixed(prefixed), greedy=True, max_tokens=15)
+    >>> counts.passes < 15
+    True
     """
 
     reads_prompts = True
@@ -154,7 +196,22 @@ def _places(prefixed: PrefixedHeads, examples: FeatureExamples, rows: Sequence[i
 
 
 def prefixed_examples(prefixed: PrefixedHeads, examples: FeatureExamples, *, batch: int = 8) -> HeadExamples:
-    """The places of texts as the block sees them: what `calibrate_heads` is given with ``prefixed.heads``."""
+    """The places of texts as the block sees them: what `calibrate_heads` is given with ``prefixed.heads``.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> base = draft.Base(torch.eye(4), 4 * torch.eye(4))  # the state says which token was last
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3],  # 0 1 2 0 1 2 ...
+    ...     hidden=lambda tokens: np.eye(4)[(0, *tokens)[-1]])
+    >>> prompts, texts = [[0]], [[1, 2, 0, 1, 2, 0, 1, 2]]
+    >>> prefixed = draft.PrefixedHeads(draft.new_heads("medusa", 2, base), draft.BlockSizes(4, 8, 1, 1, 4))
+    >>> examples = draft.prefixed_examples(prefixed, draft.feature_examples(model, prompts, texts))
+    >>> draft.calibrate_heads(prefixed.heads, examples)
+    >>> len(prefixed.heads.settings.accuracies), examples.tokens.shape[-1]
+    (2, 3)
+    """
     with torch.inference_mode():
         found = [
             _places(prefixed, examples, range(first, min(first + batch, len(examples))))
@@ -176,6 +233,20 @@ def fit_prefixed(
     """Train block and heads together on the tokens of texts; the last averaged loss.
 
     As `fit_heads`, with ``batch`` whole texts a step, since the block reads all of a text.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> base = draft.Base(torch.eye(4), 4 * torch.eye(4))  # the state says which token was last
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3],  # 0 1 2 0 1 2 ...
+    ...     hidden=lambda tokens: np.eye(4)[(0, *tokens)[-1]])
+    >>> prompts, texts = [[0]], [[1, 2, 0, 1, 2, 0, 1, 2]]
+    >>> prefixed = draft.PrefixedHeads(draft.new_heads("medusa", 2, base), draft.BlockSizes(4, 8, 1, 1, 4))
+    >>> examples = draft.feature_examples(model, prompts, texts)
+    >>> before = draft.fit_prefixed(prefixed, examples, epochs=1, batch=1)
+    >>> draft.fit_prefixed(prefixed, examples, epochs=15, batch=1, rate=0.3) < before
+    True
     """
 
     def loss_of(rows: list[int]) -> torch.Tensor:

@@ -37,7 +37,21 @@ class Step:
 
 @dataclass(frozen=True)
 class RewardGuided:
-    """A text that two models wrote together."""
+    """A text that two models wrote together.
+
+    >>> import numpy as np
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])  # 0 1 2 0 1 2 ...
+    >>> def reward(before, step):  # steps with a 2 are good enough
+    ...     return float(2 in step)
+    >>> small = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 2) % 3], width=4, eos_ids=[3])  # 0 2 1 0 2 1
+    >>> def ends(step):
+    ...     return len(step) == 2
+    >>> found = draft.reward_guided(0, model, small, [0], None, reward, ends, max_tokens=8, greedy=True)
+    >>> found.tokens, found.share_by_draft, [step.by_draft for step in found.steps]
+    ((2, 1, 0, 2, 0, 1, 0, 2), 0.75, [True, True, False, True])
+    """
 
     tokens: tuple[int, ...]
     finished: bool
@@ -69,6 +83,21 @@ def reward_guided(
     Lossy: the law is neither model's.  Texts end within ``max_tokens`` where the constraint knows how; raises
     `VocabularyError` for models of other ids.  Of two models of one tokenizer whose matrices are padded to different
     widths, ids that only one has are not written.
+
+    >>> import numpy as np
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])  # 0 1 2 0 1 2 ...
+    >>> small = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 2) % 3], width=4, eos_ids=[3])  # 0 2 1 0 2 1
+    >>> def reward(before, step):
+    ...     return 0.5
+    >>> def ends(step):
+    ...     return len(step) == 2
+    >>> def share(least):
+    ...     found = draft.reward_guided(0, model, small, [0], None, reward, ends, least=least, max_tokens=8)
+    ...     return found.share_by_draft
+    >>> share(0.4), share(0.7)
+    (1.0, 0.0)
     """
     check_ids(model, draft)
     width = min(model.width, draft.width)

@@ -47,7 +47,16 @@ As a rule for stopping it is one of the text so far, so that drafts change nothi
 
 @dataclass(frozen=True)
 class Speculated:
-    """The text of one row."""
+    """The text of one row.
+
+    >>> import numpy as np
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])  # 0 1 2 0 1 2 ...
+    >>> (text,), _ = draft.speculate(0, model, [[0]], [None], draft.PromptLookup(), greedy=True, max_tokens=6)
+    >>> text.tokens, text.finished  # six tokens, and no end
+    ((1, 2, 0, 1, 2, 0), False)
+    """
 
     tokens: tuple[int, ...]
     """Without the prompt; with the end-of-text id where it came."""

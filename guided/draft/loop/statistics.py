@@ -12,7 +12,16 @@ __all__ = ["Statistics"]
 
 @dataclass(frozen=True)
 class Statistics:
-    """Counts and times of one run over all its rows."""
+    """Counts and times of one run over all its rows.
+
+    >>> import numpy as np
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])  # 0 1 2 0 1 2 ...
+    >>> _, counts = draft.speculate(0, model, [[0]], [None], draft.PromptLookup(), greedy=True, max_tokens=16)
+    >>> counts.tokens, counts.passes, counts.tokens_per_pass, round(counts.acceptance, 2)
+    (16, 5, 3.2, 1.0)
+    """
 
     passes: int = 0
     """Forward passes of the target after the prompts were read."""

@@ -28,7 +28,14 @@ REFUSAL_WEIGHT = 6.0
 
 
 class AcceptanceHead(nn.Module):
-    """``[n, d]`` hidden states to ``[n]`` probabilities."""
+    """``[n, d]`` hidden states to ``[n]`` probabilities.
+
+    >>> import torch
+    >>> from guided.draft import AcceptanceHead
+    >>> head = AcceptanceHead(hidden=4)
+    >>> 0 < head.chance(torch.zeros(4)) < 1, tuple(head(torch.zeros(3, 4)).shape)
+    (True, (3,))
+    """
 
     def __init__(self, hidden: int, layers: int = 3) -> None:
         super().__init__()
@@ -81,7 +88,19 @@ class AcceptanceHead(nn.Module):
 
 @dataclass(frozen=True)
 class AcceptanceExamples:
-    """States of the draft model after its own tokens, and how likely the target accepts those."""
+    """States of the draft model after its own tokens, and how likely the target accepts those.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> base = draft.Base(torch.eye(4), 4 * torch.eye(4))  # the state says which token was last
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3],  # 0 1 2 0 1 2 ...
+    ...     hidden=lambda tokens: np.eye(4)[(0, *tokens)[-1]])
+    >>> found = draft.acceptance_examples(0, model, model, [[0]], [[1, 2, 0]])
+    >>> tuple(found.hidden.shape), found.accepted.tolist()  # a model accepts its own tokens
+    ((3, 4), [1.0, 1.0, 1.0])
+    """
 
     hidden: torch.Tensor
     """``float32[n, d]``."""
@@ -103,6 +122,18 @@ def acceptance_examples(
     The draft's token at a place is drawn from its law and accepted by ``min(1, p / q)``; with ``greedy`` it is the
     likeliest, and accepted where it is the target's likeliest too.  Both models read each text once, the draft twice.
     Raises `GuidedError` without texts.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> base = draft.Base(torch.eye(4), 4 * torch.eye(4))  # the state says which token was last
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3],  # 0 1 2 0 1 2 ...
+    ...     hidden=lambda tokens: np.eye(4)[(0, *tokens)[-1]])
+    >>> other = TableModel.of({}, otherwise=[0.3, 0.3, 0.3, 0.1])
+    >>> found = draft.acceptance_examples(0, other, model, [[0]], [[1, 2, 0]])
+    >>> bool((found.accepted < 1).any())
+    True
     """
     chance = chance_of(rng)
     hidden: list[torch.Tensor] = []
@@ -146,7 +177,17 @@ def fit_acceptance_head(
     rate: float = 1e-3,
     seed: int = 0,
 ) -> float:
-    """Train by cross entropy with the labels as probabilities, refusals weighing more; the last epoch's mean loss."""
+    """Train by cross entropy with the labels as probabilities, refusals weighing more; the last epoch's mean loss.
+
+    >>> import torch
+    >>> from guided.draft import AcceptanceExamples, AcceptanceHead, fit_acceptance_head
+    >>> _ = torch.manual_seed(0)
+    >>> head = AcceptanceHead(hidden=4, layers=1)
+    >>> examples = AcceptanceExamples(torch.eye(4).repeat(8, 1), torch.tensor([1.0, 1.0, 0.0, 0.0]).repeat(8))
+    >>> _ = fit_acceptance_head(head, examples, epochs=60, batch=32, rate=0.05)
+    >>> head.chance(torch.eye(4)[0]) > head.chance(torch.eye(4)[3])
+    True
+    """
     head.train()
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.AdamW(head.parameters(), lr=rate, weight_decay=0.01)

@@ -15,7 +15,14 @@ __all__ = ["Confidence"]
 
 
 class Confidence:
-    """A threshold in [0, 1] that follows the last ``memory`` tokens; 0.4 until there are six and both kinds came."""
+    """A threshold in [0, 1] that follows the last ``memory`` tokens; 0.4 until there are six and both kinds came.
+
+    >>> from guided.draft import Chain, Confidence
+    >>> confidence = Confidence(threshold=0.4)
+    >>> confidence.saw([(0.9, True), (0.8, True), (0.5, False), (0.4, False), (0.95, True), (0.3, False)])
+    >>> 0.5 <= confidence.threshold <= 0.8, Chain(8, confidence).confidence is confidence  # given to a chain
+    (True, True)
+    """
 
     def __init__(self, threshold: float = 0.4, *, memory: int = 500, cost_of_stopping: float = 3.0) -> None:
         self.threshold = threshold

@@ -49,6 +49,19 @@ class EarlyExit:
     ``by_rule``: the likeliest tokens, for greedy decoding.  With ``confidence`` a draft also ends after a token that
     the exit itself held less likely.  Asks the target for its early scores, which costs a head for each exit and place.
     Raises `GuidedError` for exits that the model does not have.
+
+    >>> import guided.hf
+    >>> from guided import draft
+    >>> from guided.lm import language_model
+    >>> from guided.hf.skipped_layers import SkippedLayers
+    >>> nano = guided.hf.load()
+    >>> exits = draft.early_exits(SkippedLayers(language_model(nano)), [4])
+    >>> drafter = draft.EarlyExit(exits, blocks=6, by_rule=True)
+    >>> prompt = nano.tokenizer.encode("SELECT name FROM")
+    >>> model = language_model(nano)
+    >>> texts, counts = draft.speculate(0, model, [prompt], [None], drafter, greedy=True, max_tokens=8)
+    >>> texts == draft.speculate(0, model, [prompt], [None], greedy=True, max_tokens=8)[0], counts.passes <= 8
+    (True, True)
     """
 
     lines = True
@@ -140,5 +153,14 @@ class EarlyExit:
 
 
 def early_exits(model: Skippable, exits: Sequence[int]) -> dict[int, LanguageModel]:
-    """The models that end after so many blocks."""
+    """The models that end after so many blocks.
+
+    >>> import guided.hf
+    >>> from guided import draft
+    >>> from guided.lm import language_model
+    >>> from guided.hf.skipped_layers import SkippedLayers
+    >>> nano = guided.hf.load()
+    >>> sorted(draft.early_exits(SkippedLayers(language_model(nano)), [2, 4]))
+    [2, 4]
+    """
     return {exit_: model.first(exit_) for exit_ in exits}

@@ -46,6 +46,22 @@ def distil(
     ``scoring`` gives the scores of ``network``, whose parameters are trained by AdamW at a rate that falls linearly to
     0.  The target is asked once for each batch that is trained on.  ``done`` is told each step and its loss, and stops
     the training by returning True.  Raises `GuidedError` without texts, and for another number of texts than prompts.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])  # 0 1 2 0 1 2 ...
+    >>> class Table(torch.nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.rows = torch.nn.Parameter(torch.zeros(4, 4))
+    ...     def forward(self, tokens):
+    ...         return self.rows[tokens]
+    >>> network = Table()
+    >>> _ = draft.distil(network, network, model, [[0]] * 8, [[1, 2, 0, 1, 2, 0]] * 8, epochs=10, rate=0.3)
+    >>> network.rows[:3].argmax(-1).tolist()  # 0 1 2 0 ...
+    [1, 2, 0]
     """
     rows = [(list(p), list(t)) for p, t in zip(prompts, texts, strict=False) if p and t]
     if not rows or len(prompts) != len(texts):
@@ -85,6 +101,23 @@ class Online:
     the network takes one step of AdamW by ``loss`` on these, and they are forgotten.  Texts are cut to their last
     ``window`` tokens.  ``drafter`` drafts with the network's present weights; its cache is made anew after each
     step, by leaving and joining.  The target's law is kept whatever is learned.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])  # 0 1 2 0 1 2 ...
+    >>> class Table(torch.nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.rows = torch.nn.Parameter(torch.zeros(4, 4))
+    ...     def forward(self, tokens):
+    ...         return self.rows[tokens]
+    >>> network = Table()
+    >>> drafter = draft.Online(draft.Datastore.of([[0, 2, 1, 0, 2, 1, 0]]), network, network, batch=4, rate=0.3)
+    >>> _ = draft.speculate(0, model, [[0]], [None], drafter, greedy=True, max_tokens=30)
+    >>> network.rows[:3].argmax(-1).tolist()  # what the target would have said where it refused
+    [1, 2, 0]
     """
 
     def __init__(

@@ -30,6 +30,15 @@ class IntersectedModel:
     All other ids have -inf.  Special tokens are shown to the model by their names, and those without a twin are not.
     An end-of-text id of the target that is none there has the score of the model's best one.  Raises `VocabularyError`
     where the vocabularies have no token in common.
+
+    >>> import guided
+    >>> from guided import draft
+    >>> from guided.lm import TableModel, next_logits
+    >>> own = guided.Vocabulary.from_tokens([b"b", b"a", None], eos_ids=[2])
+    >>> target = guided.Vocabulary.from_tokens([b"a", b"b", b"ab", None], eos_ids=[3])
+    >>> twin = draft.intersected(TableModel.of({}, otherwise=[0.2, 0.7, 0.1], eos_ids=[2]), own, target)
+    >>> next_logits(twin, [[2]]).exp().numpy().round(2).tolist()  # "ab" is none of the model's
+    [[0.7, 0.2, 0.0, 0.1]]
     """
 
     def __init__(
@@ -282,6 +291,19 @@ def intersected(
     Both are tokenizers or vocabularies.  Prompts are split as the model's tokenizer does: ``own``, or its
     ``tokenizer``, or ``encode``; without any, the longest token first.  ``width`` is the target model's where it scores
     more ids than the vocabulary has.  Raises `VocabularyError` where no token is shared.
+
+    >>> import numpy as np
+    >>> import guided
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])  # 0 1 2 0 1 2 ...
+    >>> own = guided.Vocabulary.from_tokens([b"c", b"b", b"a", None], eos_ids=[3])
+    >>> target = guided.Vocabulary.from_tokens([b"a", b"b", b"c", None], eos_ids=[3])
+    >>> small = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] - 1) % 3], width=4, eos_ids=[3])  # c b a: 0 1 2
+    >>> drafter = draft.Model(draft.intersected(small, own, target), draft.Chain(4), by_rule=True)
+    >>> _, counts = draft.speculate(0, model, [[0]], [None], drafter, greedy=True, max_tokens=15)
+    >>> counts.passes
+    3
     """
     model = language_model(model)
     reading = TextEncoder(own, getattr(model, "tokenizer", None))

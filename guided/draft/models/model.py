@@ -34,6 +34,16 @@ class Model:
 
     Raises `VocabularyError` for a model of other ids, `UnsupportedError` for trees with a model that has none, for
     `Independent` sequences that are not drawn and for an `OptTree` that is.
+
+    >>> import numpy as np
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])  # 0 1 2 0 1 2 ...
+    >>> small = TableModel(lambda tokens: np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])  # less sure
+    >>> drafter = draft.Model(small, draft.Chain(4), by_rule=True)
+    >>> _, counts = draft.speculate(0, model, [[0]], [None], drafter, greedy=True, max_tokens=16)
+    >>> counts.acceptance, counts.passes
+    (1.0, 3)
     """
 
     _asked: Needs = NOTHING

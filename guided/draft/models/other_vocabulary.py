@@ -33,6 +33,19 @@ class OtherVocabulary:
     otherwise.  ``pieces`` is the most of its tokens that the other model writes in a round.  Of special tokens it is
     shown those that its own tokenizer puts before every text.  Raises `VocabularyError` where the vocabularies have no
     token in common.
+
+    >>> import numpy as np
+    >>> import guided
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])  # 0 1 2 0 1 2 ...
+    >>> own = guided.Vocabulary.from_tokens([b"abc", b"a", None], eos_ids=[2])  # a model that writes words
+    >>> target = guided.Vocabulary.from_tokens([b"a", b"b", b"c", None], eos_ids=[3])
+    >>> words = TableModel.of({}, otherwise=[0.9, 0.05, 0.05], eos_ids=[2])
+    >>> drafter = draft.OtherVocabulary(words, own, target, pieces=2)
+    >>> _, counts = draft.speculate(0, model, [[0, 1, 2]], [None], drafter, greedy=True, max_tokens=14)
+    >>> counts.passes < 14
+    True
     """
 
     def __init__(

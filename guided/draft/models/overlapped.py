@@ -43,6 +43,15 @@ class Overlapped:
 
     The tokens are chosen by rule, since what is drawn has to be proposed, and a line that was drafted ahead may not be.
     Raises `UnsupportedError` for other shapes, drawn tokens, and a confidence, which learns from each round in turn.
+
+    >>> import numpy as np
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])  # 0 1 2 0 1 2 ...
+    >>> drafter = draft.Overlapped(draft.Model(model, draft.Chain(4), by_rule=True))
+    >>> _, counts = draft.speculate(0, model, [[0]], [None], drafter, greedy=True, max_tokens=15)
+    >>> counts.passes
+    4
     """
 
     lines = True

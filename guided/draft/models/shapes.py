@@ -99,7 +99,19 @@ class Leaf:
 
 
 class Shape(Protocol):
-    """Gives the leaves of one level their children."""
+    """Gives the leaves of one level their children.
+
+    >>> import numpy as np
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])  # 0 1 2 0 1 2 ...
+    >>> shapes: list[draft.Shape] = [draft.Chain(3), draft.Branching((2, 1)), draft.OptTree(depth=2)]
+    >>> def nodes(shape):
+    ...     context = draft.Context(0, [0], 1, None, 1, budget=8)
+    ...     return len(draft.Model(model, shape, by_rule=True).draft(None, [context])[0].tree.tokens)
+    >>> [(shape.depth, nodes(shape)) for shape in shapes]
+    [(3, 3), (2, 4), (2, 8)]
+    """
 
     @property
     def depth(self) -> int:
@@ -111,7 +123,17 @@ class Shape(Protocol):
 
 @dataclass(frozen=True)
 class Chain:
-    """One child each; with ``confidence`` none after a token that the draft itself held less likely."""
+    """One child each; with ``confidence`` none after a token that the draft itself held less likely.
+
+    >>> import numpy as np
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])  # 0 1 2 0 1 2 ...
+    >>> drafter = draft.Model(model, draft.Chain(3), by_rule=True)
+    >>> (proposal,) = drafter.draft(None, [draft.Context(0, [0], 1, None, 1, budget=8)])
+    >>> proposal.tree.tokens, proposal.tree.parents
+    ((1, 2, 0), (-1, 0, 1))
+    """
 
     depth: int = 8
     confidence: Confidence | None = None
@@ -124,7 +146,17 @@ class Chain:
 
 @dataclass(frozen=True)
 class Branching:
-    """As many children as the level says: RSD-C (Jeon et al., 2024, arXiv 2402.14160)."""
+    """As many children as the level says: RSD-C (Jeon et al., 2024, arXiv 2402.14160).
+
+    >>> import numpy as np
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])  # 0 1 2 0 1 2 ...
+    >>> drafter = draft.Model(model, draft.Branching((2, 1)), by_rule=True)
+    >>> (proposal,) = drafter.draft(None, [draft.Context(0, [0], 1, None, 1, budget=8)])
+    >>> proposal.tree.tokens, proposal.tree.parents  # two children, and one of each
+    ((1, 0, 2, 1), (-1, -1, 0, 1))
+    """
 
     children: tuple[int, ...] = (4, 2, 2, 1)
 
@@ -148,6 +180,16 @@ class Independent:
     """Several sequences, each drawn by itself: SpecTr (Sun et al., 2023, arXiv 2310.15141), verified by its k-SEQ.
 
     Sequences that begin alike are one path of the tree, so that fewer nodes are scored than drawn.
+
+    >>> import numpy as np
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> from guided.infer import chance_of
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])  # 0 1 2 0 1 2 ...
+    >>> drafter = draft.Model(model, draft.Independent(sequences=3, depth=2))
+    >>> (proposal,) = drafter.draft(chance_of(0), [draft.Context(0, [0], 1, None, 1, budget=8)])
+    >>> len(proposal.tree.tokens) <= 6  # sequences that begin alike are one path
+    True
     """
 
     sequences: int = 4
@@ -166,6 +208,15 @@ class Planned:
     """A tree laid down beforehand: as many children as each node has by the ranks on the way to it; () is the text.
 
     `guided.draft.optimal_tree` makes the best ones.
+
+    >>> import numpy as np
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])  # 0 1 2 0 1 2 ...
+    >>> drafter = draft.Model(model, draft.Planned({(): 2, (0,): 1}), by_rule=True)
+    >>> (proposal,) = drafter.draft(None, [draft.Context(0, [0], 1, None, 1, budget=8)])
+    >>> proposal.tree.parents  # two children; the best of them has one
+    (-1, -1, 0)
     """
 
     children: Mapping[tuple[int, ...], int]
@@ -192,6 +243,15 @@ class OptTree:
     Of all trees of as many nodes as the budget their sum, the expected number of accepted tokens as the draft sees it,
     is the highest.  Levels are grown while a new node can be among the best (the paper's threshold is then 0), and the
     others are dropped, which only tokens by rule allow.
+
+    >>> import numpy as np
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])  # 0 1 2 0 1 2 ...
+    >>> drafter = draft.Model(model, draft.OptTree(depth=4), by_rule=True)
+    >>> (proposal,) = drafter.draft(None, [draft.Context(0, [0], 1, None, 1, budget=4)])
+    >>> proposal.tree.tokens  # the model is sure of itself: its best tree is a line
+    (1, 2, 0, 1)
     """
 
     depth: int = 10
@@ -216,6 +276,15 @@ class Dynamic:
 
     Children of a node are drawn while its value times what is left of its distribution is at least ``floor``: that is
     the probability, as the draft sees it, that the text comes here and goes on with none of those drawn before.
+
+    >>> import numpy as np
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])  # 0 1 2 0 1 2 ...
+    >>> drafter = draft.Model(model, draft.Dynamic(floor=0.3), by_rule=True)
+    >>> (proposal,) = drafter.draft(None, [draft.Context(0, [0], 1, None, 1, budget=8)])
+    >>> proposal.tree.tokens  # as deep as it is worth it
+    (1, 2, 0, 1, 2, 0, 1, 2)
     """
 
     floor: float = 0.15
@@ -242,6 +311,15 @@ class Beam:
     Sequences are drawn without replacement over all leaves.  Instead of perturbing every token, each leaf's children
     come in order: the best has its parent's key, and each next key is a Gumbel variable of what is left, cut off at the
     key before.
+
+    >>> import numpy as np
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])  # 0 1 2 0 1 2 ...
+    >>> drafter = draft.Model(model, draft.Beam(width=2, depth=3), by_rule=True)
+    >>> (proposal,) = drafter.draft(None, [draft.Context(0, [0], 1, None, 1, budget=8)])
+    >>> len(proposal.tree.tokens)  # two sequences on each of three levels
+    6
     """
 
     width: int = 4

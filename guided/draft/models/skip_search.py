@@ -28,7 +28,21 @@ NOISE = 0.02
 
 @dataclass(frozen=True)
 class SkipSearch:
-    """What a search found."""
+    """What a search found.
+
+    >>> import numpy as np
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])  # 0 1 2 0 1 2 ...
+    >>> class Layers:  # four halves of blocks, of which the second alone matters
+    ...     sublayers = tuple(draft.Sublayer(block, part) for block in (1, 2) for part in draft.Part)
+    ...     def without(self, skipped):
+    ...         broken = self.sublayers[1] in skipped
+    ...         return TableModel.of({}, otherwise=[0.1, 0.1, 0.1, 0.7], eos_ids=[3]) if broken else model
+    >>> found = draft.search_skips(0, Layers(), [[0]], [[1, 2, 0, 1]], share=0.5, rounds=10, good=1.0)
+    >>> found.score, len(found.skipped), Layers.sublayers[1] in found.skipped
+    (1.0, 2, False)
+    """
 
     skipped: frozenset[Sublayer]
     score: float
@@ -70,6 +84,18 @@ def search_skips(
 
     ``texts`` are what the whole model wrote after ``prompts``.  Sets are tried once.  Raises `GuidedError` for a share
     that skips no layers or all.
+
+    >>> import guided.hf
+    >>> from guided import draft
+    >>> from guided.lm import language_model
+    >>> from guided.hf.skipped_layers import SkippedLayers
+    >>> nano = guided.hf.load()
+    >>> prompt = nano.tokenizer.encode("SELECT name FROM")
+    >>> (text,), _ = draft.speculate(0, language_model(nano), [prompt], [None], greedy=True, max_tokens=6)
+    >>> layers = SkippedLayers(language_model(nano))
+    >>> found = draft.search_skips(0, layers, [prompt], [text.tokens], share=0.2, rounds=2)
+    >>> found.tried <= 2, 0 <= found.score <= 1
+    (True, True)
     """
     parts = list(model.sublayers)
     n = round(share * len(parts))

@@ -24,7 +24,17 @@ __all__ = ["Staged"]
 
 
 class Staged(Model):
-    """Drafts ``length`` greedy tokens of a model whose own tokens are drafted by ``drafter``."""
+    """Drafts ``length`` greedy tokens of a model whose own tokens are drafted by ``drafter``.
+
+    >>> import numpy as np
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])  # 0 1 2 0 1 2 ...
+    >>> drafter = draft.Staged(model, draft.PromptLookup(), length=6)  # the draft model's own tokens are drafted
+    >>> _, counts = draft.speculate(0, model, [[0]], [None], drafter, greedy=True, max_tokens=14)
+    >>> counts.passes
+    2
+    """
 
     def __init__(
         self, model: LanguageModel, drafter: Drafter, length: int = 8, *, target: LanguageModel | None = None

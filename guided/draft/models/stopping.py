@@ -29,6 +29,20 @@ class HeadStopped(Model):
 
     ``by_rule``: the likeliest tokens instead of drawn ones.  Raises `UnsupportedError` for a model without hidden
     states.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> base = draft.Base(torch.eye(4), 4 * torch.eye(4))  # the state says which token was last
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3],  # 0 1 2 0 1 2 ...
+    ...     hidden=lambda tokens: np.eye(4)[(0, *tokens)[-1]])
+    >>> _ = torch.manual_seed(0)
+    >>> head = draft.AcceptanceHead(hidden=4)
+    >>> doubtful, sure = (draft.HeadStopped(model, head, threshold=t, most=8, by_rule=True) for t in (0.0, 1.0))
+    >>> context = draft.Context(0, [0], 1, None, 1, budget=8)
+    >>> [len(each.draft(None, [context])[0].tree.tokens) for each in (doubtful, sure)]
+    [2, 8]
     """
 
     def __init__(

@@ -13,7 +13,12 @@ __all__ = ["Part", "Skippable", "Sublayer"]
 
 
 class Part(Enum):
-    """The two halves of a block."""
+    """The two halves of a block.
+
+    >>> from guided.draft import Part, Sublayer
+    >>> [Sublayer(3, part).part.value for part in Part]
+    ['attention', 'mlp']
+    """
 
     ATTENTION = "attention"
     MLP = "mlp"
@@ -21,7 +26,13 @@ class Part(Enum):
 
 @dataclass(frozen=True)
 class Sublayer:
-    """One half of one block; blocks count from 0."""
+    """One half of one block; blocks count from 0.
+
+    >>> from guided.draft import Part, Sublayer
+    >>> skipped = frozenset({Sublayer(2, Part.MLP), Sublayer(3, Part.ATTENTION)})
+    >>> sorted((each.block, each.part.value) for each in skipped)
+    [(2, 'mlp'), (3, 'attention')]
+    """
 
     block: int
     part: Part
@@ -31,7 +42,21 @@ class Sublayer:
 
 
 class Skippable(Protocol):
-    """A model that can be run without some of its parts, on its own weights and with caches of their own."""
+    """A model that can be run without some of its parts, on its own weights and with caches of their own.
+
+    >>> import guided.hf
+    >>> from guided import draft
+    >>> from guided.lm import language_model
+    >>> from guided.hf.skipped_layers import SkippedLayers
+    >>> from guided.lm import next_logits
+    >>> nano = guided.hf.load()
+    >>> layers: draft.Skippable = SkippedLayers(language_model(nano))
+    >>> len(layers.sublayers)
+    8
+    >>> without = layers.without(frozenset({draft.Sublayer(3, draft.Part.MLP)}))
+    >>> next_logits(without, [[5, 6]]).shape == next_logits(layers.first(4), [[5, 6]]).shape
+    True
+    """
 
     @property
     def sublayers(self) -> Sequence[Sublayer]:

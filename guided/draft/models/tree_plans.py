@@ -34,7 +34,13 @@ _Best = Callable[[int, int, int], tuple[float, int]]
 
 @dataclass(frozen=True)
 class TreePlan:
-    """A tree and what it is expected to give."""
+    """A tree and what it is expected to give.
+
+    >>> from guided.draft import optimal_tree
+    >>> plan = optimal_tree([0.6, 0.2], nodes=4, depth=3)
+    >>> plan.nodes, round(plan.accepted, 3), plan.shape.children
+    (4, 1.376, {(): 2, (0,): 1, (0, 0): 1})
+    """
 
     shape: Planned
     nodes: int
@@ -69,6 +75,13 @@ def fastest_tree(
 
     ``pass_seconds(n)`` is what a pass of the target over n draft nodes takes, ``level_seconds`` one of the draft model.
     Raises as `optimal_tree` does.
+
+    >>> from guided.draft import fastest_tree
+    >>> def seconds(nodes):
+    ...     return 0.02 + 0.001 * nodes
+    >>> plan = fastest_tree([0.6, 0.2], seconds, level_seconds=0.002, nodes=(1, 2, 4, 8))
+    >>> plan.nodes, round(plan.tokens_per_second)
+    (4, 81)
     """
     _check(accepted, min(nodes, default=0), depth)
     best = _program(accepted)
@@ -96,6 +109,15 @@ def measure_ranks(
 
     Children are drawn without replacement, or by rule where ``greedy``, as they will be where the plan is used.  Raises
     `GuidedError` where nothing was drafted.
+
+    >>> import numpy as np
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])  # 0 1 2 0 1 2 ...
+    >>> unsure = TableModel(lambda tokens: np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])
+    >>> first, second = draft.measure_ranks(0, model, unsure, [[0]], [None], ranks=2, max_tokens=40, greedy=True)
+    >>> first, second
+    (1.0, 0.0)
     """
     counting = _Ranks(Model(draft, Branching((ranks,)), by_rule=greedy, target=target), ranks)
     speculate(rng, target, prompts, constraints, counting, max_tokens=max_tokens, greedy=greedy, policy=Fixed(ranks))

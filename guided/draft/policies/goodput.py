@@ -65,6 +65,15 @@ class Goodput:
     """Chooses among ``lengths`` for each size of batch by measured tokens a second; 0 is always among them.
 
     Raises `GuidedError` for lengths below 1, or none.
+
+    >>> from guided.draft import Goodput, Round
+    >>> policy = Goodput(lengths=(4,))
+    >>> for _ in range(40):  # passes over four draft nodes take as long as others, and all drafts are right
+    ...     n = policy.budget(0, 1)
+    ...     round_ = Round(0, drafted=n, accepted=n, emitted=n + 1, batch=1, draft_seconds=0.0, model_seconds=0.1)
+    ...     policy.saw([round_])
+    >>> policy.budget(0, 1)
+    4
     """
 
     def __init__(self, lengths: Sequence[int] = (4, 8, 16, 32)) -> None:

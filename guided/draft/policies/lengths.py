@@ -30,6 +30,13 @@ class Heuristic:
     """Two more after a round in which all was accepted, one fewer after any other, at least one: as transformers does.
 
     Each row has its own number.
+
+    >>> from guided.draft import Heuristic, Round
+    >>> policy = Heuristic(nodes=5)
+    >>> policy.saw([Round(row=0, drafted=5, accepted=5, emitted=6, batch=2, draft_seconds=0.0, model_seconds=0.1)])
+    >>> policy.saw([Round(row=1, drafted=5, accepted=2, emitted=3, batch=2, draft_seconds=0.0, model_seconds=0.1)])
+    >>> policy.budget(0, 2), policy.budget(1, 2)
+    (7, 4)
     """
 
     def __init__(self, nodes: int = 5, *, most: int = 64) -> None:
@@ -59,6 +66,16 @@ class UCB:
     """Takes the length with the best upper confidence bound of its reward; every length is tried once first.
 
     ``exploration`` is the constant c of ``mean + sqrt(c log t / n)``, n being the arm's own rounds.
+
+    >>> import numpy as np
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])  # 0 1 2 0 1 2 ...
+    >>> policy = draft.UCB(lengths=(0, 4))
+    >>> look = draft.PromptLookup()
+    >>> _, counts = draft.speculate(0, model, [[0]], [None], look, greedy=True, max_tokens=60, policy=policy)
+    >>> counts.passes < 40
+    True
     """
 
     def __init__(
@@ -104,6 +121,17 @@ class EXP3:
 
     Losses are weighed by the probability of the choice, so that arms drawn seldom are not judged too well;
     the rate is ``sqrt(log K / (t K))`` for K arms after t rounds.
+
+    >>> import numpy as np
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3])  # 0 1 2 0 1 2 ...
+    >>> policy = draft.EXP3(0, lengths=(0, 4))
+    >>> look = draft.PromptLookup()
+    >>> _, counts = draft.speculate(0, model, [[0]], [None], look, greedy=True, max_tokens=60, policy=policy)
+    >>> nothing, four = policy.probabilities
+    >>> four > nothing  # drafts pay here, and it has learned so
+    True
     """
 
     def __init__(

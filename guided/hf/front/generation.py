@@ -21,7 +21,13 @@ __all__ = ["Generation", "generation_of"]
 
 @dataclass(frozen=True)
 class Generation(Text):
-    """One text that `guided.generate` made."""
+    """One text that `guided.generate` made.
+
+    >>> import guided.hf
+    >>> made = guided.generate(guided.hf.load(), "The answer: ", guided.regex("[0-9]{2}"), max_new_tokens=8)
+    >>> len(made.text), made.finished, made.value == made.text
+    (2, True, True)
+    """
 
     drafts: Statistics | None = None
     """What the whole call cost in which this text was made, and what drafts gave; None without a draft."""

@@ -112,6 +112,15 @@ def choice_probabilities(
     Raises `UnsupportedError` for an infinite language, `LimitError` when more than ``max_prefixes`` prefixes would have
     to be read (for ``mass=1`` before the model reads any), and `UnsatisfiableError` when the model gives every text the
     probability 0.
+
+    >>> import guided
+    >>> from guided import infer
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.6, 0.3, 0.1], eos_ids=[2])
+    >>> found = infer.choice_probabilities(model, [0], guided.compile(guided.choice(["a", "b"]), letters))
+    >>> {text: round(share, 3) for text, share in found.items()}  # 0.6 to 0.3, as each ends with 0.1
+    {'a': 0.667, 'b': 0.333}
     """
     grammar = getattr(constraint, "grammar", None)
     if grammar is not None and grammar.special_tokens:

@@ -151,7 +151,18 @@ def distortion(
     potential: Potential[Any] | Constrains,
     tokens: Sequence[int],
 ) -> Distortion:
-    """What masking does along one sequence: `distortions` of one."""
+    """What masking does along one sequence: `distortions` of one.
+
+    >>> import guided
+    >>> from guided import infer
+    >>> from guided.lm import TableModel
+    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    >>> model = TableModel.of({}, otherwise=[0.6, 0.3, 0.1], eos_ids=[2])
+    >>> language = guided.compile(guided.regex("a?b"), letters)
+    >>> found = infer.distortion(model, [0], language, [0, 1, 2])
+    >>> found.data, [round(token.removed, 2) for token in found.tokens]  # what the mask took away before each
+    (b'ab', [0.1, 0.7, 0.9])
+    """
     return distortions(model, prompt, potential, [tokens])[0]
 
 

@@ -40,23 +40,6 @@ class Potential(ABC, Generic[State]):
     of x above it; and ``prefix(()) + sum of logw_next(x[:t])[x[t]] + logw_next(x)[end of text] == complete(x)``.
 
     End-of-text ids are those of the vocabulary; each of them scores as `complete_at`.
-
-    >>> import guided
-    >>> from guided import infer
-    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
-    >>> class Short(infer.Potential):  # e^-1 for each token; a state is their number
-    ...     def __init__(self, vocabulary):
-    ...         self.vocabulary = vocabulary
-    ...     def start(self):
-    ...         return 0
-    ...     def advance(self, state, token):
-    ...         return state + 1
-    ...     def prefix_at(self, state):
-    ...         return -float(state)
-    ...     complete_at = prefix_at
-    >>> Short(letters).complete([0, 1, 1]), Short(letters).logw_next([0]).tolist()
-    (-3.0, [-1.0, -1.0, 0.0])
-    >>> guided.testing.check_potential(Short(letters), walks=3, length=4)
     """
 
     vocabulary: Vocabulary
@@ -225,13 +208,6 @@ class ConstraintPotential(Potential[int]):
     """A constraint: log weight 0 where its language can still be reached, and minus infinity elsewhere.
 
     States are the constraint's own ints; masks and steps are those that it remembers.
-
-    >>> import guided
-    >>> from guided import infer
-    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
-    >>> potential = infer.as_potential(guided.compile(guided.regex("a?b"), letters))
-    >>> type(potential).__name__, potential.prefix([0]), potential.complete([0]), potential.complete([0, 1])
-    ('ConstraintPotential', 0.0, -inf, 0.0)
     """
 
     def __init__(self, constraint: Constrains) -> None:
@@ -461,13 +437,6 @@ class Power(Potential[Any]):
 
     What is forbidden stays forbidden, so a constraint is its own power.  Raises `ValueError` for an exponent that is
     not a positive number.
-
-    >>> import guided
-    >>> from guided import infer
-    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
-    >>> likes_a = infer.TextScorer(letters, lambda texts: [float(text.count("a")) for text in texts])
-    >>> likes_a.complete([0, 0]), (likes_a**0.5).complete([0, 0])
-    (2.0, 1.0)
     """
 
     def __init__(self, base: Potential[Any], exponent: float) -> None:
@@ -553,15 +522,6 @@ class Normalized(Potential[tuple[Any, float]]):
     Made by ``potential.normalize()``; a product of language models becomes a product of experts.  The ends of the text
     count as one, and each scores as it.  This is another potential: what is normalised at every step forgets how much
     of the weight was forbidden, as masking does.  Each step costs the base's ``logw_next``.
-
-    >>> import numpy as np
-    >>> import guided
-    >>> from guided import infer
-    >>> from guided.lm import TableModel
-    >>> letters = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
-    >>> squared = infer.ModelPotential(TableModel.of({}, otherwise=[0.6, 0.3, 0.1], eos_ids=[2]), [0], letters) ** 2
-    >>> np.exp(squared.logw_next([])).round(2).tolist(), np.exp(squared.normalize().logw_next([])).round(2).tolist()
-    ([0.36, 0.09, 0.01], [0.78, 0.2, 0.02])
     """
 
     has_rows = True

@@ -70,8 +70,7 @@ def annealed(
     >>> language = guided.compile(guided.regex("a?b"), letters)
     >>> partial_credit = infer.TextScorer(letters, lambda texts: [2.0 * ("a" in text) for text in texts])
     >>> found = infer.annealed(0, model, [0], language, critic=partial_credit, n=40, max_tokens=4)
-    >>> truth = infer.exact(model, [0], infer.as_potential(language) * partial_credit, max_tokens=4)
-    >>> abs(found.posterior()["ab"] - truth.posterior()["ab"]) < 0.15
+    >>> found.posterior()["ab"] > 0.7  # 0.82 in truth, and 0.375 without the critic
     True
     """
     if n < 1 or moves < 0 or not 0 <= ess_threshold <= 1:
