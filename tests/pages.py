@@ -93,11 +93,17 @@ def run_command(line: str, shown: str) -> bool:
 
 def sentences(page: Path) -> list[str]:
     """The sentences of a page's text: no code, tables, headings or addresses of links."""
-    text = re.sub(r"^```.*?^```$", "\n", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return sentences_of(page.read_text(encoding="utf-8"))
+
+
+def sentences_of(text: str) -> list[str]:
+    """The sentences of Markdown, or of a docstring."""
+    text = re.sub(r"^```.*?^```$", "\n", text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^ *(?:>>>|\.\.\.) .*$", "\n", text, flags=re.MULTILINE)
     text = re.sub(r"^(\||#|:::|!).*$", "\n", text, flags=re.MULTILINE)
     text = re.sub(r"\]\([^)]*\)", "]", text)
     text = re.sub(r"^ *(?:[-*]|\d+\.) ", "\n\n", text, flags=re.MULTILINE)
-    text = re.sub(r"`[^`]*`", "code", text)
+    text = re.sub(r"``.+?``|`[^`]*`", "code", text)
     return [
         sentence
         for paragraph in re.split(r"\n\s*\n", text)

@@ -150,14 +150,14 @@ def generate(
 
     ``steer`` are steerers of `guided.steer`, or a `Stack`; they speak after the processors and before the grammar
     (``same_tokenizer=True`` is that of `Stack.over`).  The model runs once a step for itself and all that steerers ask
-    of it; with beams, assistants, a streamer, stopping criteria and processors that are not transformers' own, which
-    need its own loop, a second time where steerers ask for its layers, hidden states or another prompt.  With
+    of it.  Beams, assistants, a streamer, stopping criteria and processors that are not transformers' own need its own
+    loop: there it runs a second time where steerers ask for its layers, hidden states or another prompt.  With
     `EntropyAdaptive` first, which is not lossless, the model only runs where the small one is unsure.
     ``penalty_alpha`` with ``top_k``, ``dola_layers`` and ``guidance_scale``, as options or in a ``generation_config``,
     are steerers, too.
 
-    ``heal`` takes back the end of each prompt as far as its tokens depend on what follows, and generates it again (it
-    is not in the result's text, and its tokens count).  ``canonical`` allows only tokens that the tokenizer itself
+    ``heal`` takes back the end of each prompt as far as its tokens depend on what follows, and generates it again: it
+    is not in the result's text, and its tokens count.  ``canonical`` allows only tokens that the tokenizer itself
     would make of prompt and text; see `guided.heal` and `guided.canonical` for the tokenizers that they know.
     ``distortion=True`` reads the text once more: `Generation.distortion` says what the grammar took from the model.
 
@@ -165,18 +165,18 @@ def generate(
     ``seed`` seeds the draws of this call alone.  Raises `LimitError` when no text fits the budget.
 
     **With a sampler** of `guided.infer` (``sampler=guided.infer.smc``, or a `functools.partial` of one), texts are
-    drawn from the model's distribution *given* the grammar, which masking does not do, and what the sampler returns is
+    drawn from the model's distribution *given* the grammar, which masking does not do.  What the sampler returns is
     returned: a `Population` or `Samples` (`exact`: an `Enumeration`, `best_of_n`: a `Ranked`) for one prompt, else a
-    list.  ``n`` is its number of particles or samples, ``grammar`` may be any `Potential`, ``options`` go to it
-    (``critic``, ``save``, ``progress``, ...), but for ``temperature`` and the cuts of `guided.lm.Truncation`, which
-    come after steering and before the grammar; ``show_progress`` shows a bar on a terminal.  ``model`` may then be any
+    list.  ``n`` is its number of particles or samples, ``grammar`` may be any `Potential`, and ``options`` go to it
+    (``critic``, ``save``, ``progress``, ...).  ``temperature`` and the cuts of `guided.lm.Truncation` come after
+    steering and before the grammar; ``show_progress`` shows a bar on a terminal.  ``model`` may then be any
     `guided.lm.LanguageModel`, and is best passed as one where `generate` is called many times.
 
-    **With a draft** (``draft=True`` for `guided.draft.auto`, ``"lookup"`` for `guided.draft.PromptLookup`, a smaller
-    model of the same tokenizer, or any `guided.draft.Drafting`) several tokens come of one pass of the model, and
-    nothing else changes: greedily the same tokens, and drawn ones by the same law, steering, temperature and truncation
-    included; each result's ``drafts`` say what was saved. Keep one draft for texts that are alike: it learns. It goes
-    with ``sampler=guided.infer.smc`` and ``importance`` as well; what it does not go with is refused.
+    **With a draft** several tokens come of one pass of the model, and nothing else changes: greedily the same tokens,
+    and drawn ones by the same law, steering and truncation included.  ``draft=True`` is `guided.draft.auto`,
+    ``"lookup"`` is `guided.draft.PromptLookup`; a smaller model of the same tokenizer is one, or a `Drafting`.  Each
+    result's ``drafts`` say what was saved.  Keep one draft for texts that are alike: it learns.  It goes with
+    ``sampler=guided.infer.smc`` and ``importance`` as well; what it does not go with is refused.
 
     **With a search** of `guided.search` (``search=guided.search.beam_search``, or a `functools.partial` of one), whole
     texts are compared, and what the search returns is returned: a `Found` (`diverse_beam_search`: a `DiverseFound`,

@@ -42,9 +42,9 @@ def heal(prompt_ids: Sequence[int], tokenizer: Any, constraint: Constraint) -> H
     """Take back the end of a prompt whose tokens depend on what is generated; the constraint then begins with it.
 
     With a tokenizer that `guided.canonical` knows, the prompt is taken back to the last place where the tokenizer cuts
-    whatever follows, and nothing is when it cuts before every possible continuation.  With any other, it is taken back
-    to the first of its last tokens from which some token of the vocabulary would read on beyond the prompt.  The first
-    token, and ids without text with all before them, always stay.
+    whatever follows.  Nothing is taken back when it cuts before every possible continuation.  With any other, the
+    prompt is taken back to the first of its last tokens from which some token of the vocabulary would read on beyond
+    it.  The first token, and ids without text with all before them, always stay.
 
     Raises `UnsupportedError` where no text can be put before the constraint: one with a lexer (Lark), SQL.
 

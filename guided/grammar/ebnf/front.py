@@ -42,10 +42,11 @@ def ebnf(
     ``TokenTagDispatch``, ``ExcludeToken(...)*`` of special tokens.  Free text is UTF-8, and holds no special token that
     is not named.
 
-    Raises `GrammarError` for what the notation does not have, `UnsupportedError` for XGrammar's ``max_tokens``, for
-    options of rules that are not regular, for one ``ExcludeToken``, ids of tokens that are text, for tags inside each
-    other, and for anchors and look-around in patterns, which XGrammar passes over; in the others for exceptions
-    ``A - B`` with a side that comes back to itself, for special sequences and for constraints in prose.
+    Raises `GrammarError` for what the notation does not have.  Raises `UnsupportedError` for XGrammar's
+    ``max_tokens``, for options of rules that are not regular, for one ``ExcludeToken``, for ids of tokens that are
+    text and for tags inside each other.  Anchors and look-around in patterns, which XGrammar passes over, are refused
+    as well.  In the other notations exceptions ``A - B`` with a side that comes back to itself are, special sequences
+    and constraints in prose.
 
     >>> ebnf('root ::= "-"? digit+\\ndigit ::=\\n  [0-9]')
     <Grammar 'root': 2 rules, lexing none>

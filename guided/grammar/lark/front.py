@@ -59,10 +59,10 @@ def lark(
     One defect of Lark is not imitated: its Earley parser raises RuntimeError on a text with two parses of which one
     ignores at the end what the other reads; such a text is accepted here.
 
-    Raises `GrammarError` for what Lark does not load, `UnsupportedError` for terminals of ``%declare`` in rules that
-    ``start`` reaches, for most backreferences in terminals and for `Lexing.CONTEXTUAL` on a grammar with conflicts,
-    `LimitError` for alternatives inside of sequences that Lark would take long to multiply out, and for an LALR(1)
-    table that takes too many steps.
+    Raises `GrammarError` for what Lark does not load.  Raises `UnsupportedError` for terminals of ``%declare`` in
+    rules that ``start`` reaches, for most backreferences in terminals, and for `Lexing.CONTEXTUAL` on a grammar with
+    conflicts.  Raises `LimitError` for alternatives inside of sequences that Lark would take long to multiply out, and
+    for an LALR(1) table that takes too many steps.
 
     >>> lark('start: "a"+')
     <Grammar 'start': 2 rules, lexing contextual>
