@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -34,9 +33,6 @@ SHOP = (
 def test_every_block_runs(page, tmp_path, monkeypatch, request):
     pytest.importorskip("transformers")
     monkeypatch.chdir(tmp_path)
-    if page.stem == "index":
-        for name in ("person.json", "letter.txt"):
-            shutil.copy(ROOT / "examples" / name, tmp_path)
     if page.stem == "sql":
         databases: Databases = request.getfixturevalue("databases")
         monkeypatch.setenv("DATABASE_URL", databases("postgresql").create(*SHOP))
