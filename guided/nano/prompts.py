@@ -36,6 +36,7 @@ class ForeignKey:
     users(id int)
     orders(user int -> users.id)
     Who ordered?
+    <BLANKLINE>
     """
 
     column: str
