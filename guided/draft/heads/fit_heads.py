@@ -141,10 +141,11 @@ def fit_heads(
         for group in optimizer.param_groups:
             group["lr"] = rate * min((step + 1) / (0.05 * steps + 1), 1.0 - step / steps)
         found = head_loss(heads, examples, rows, loss)
-        optimizer.zero_grad(set_to_none=True)
-        found.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(heads.parameters(), 1.0)
-        optimizer.step()
+        if found.requires_grad:  # Behind the last places of texts there is nothing that a head could say.
+            optimizer.zero_grad(set_to_none=True)
+            found.backward()  # type: ignore[no-untyped-call]
+            torch.nn.utils.clip_grad_norm_(heads.parameters(), 1.0)
+            optimizer.step()
         averaged = found.item() if step == 0 else 0.98 * averaged + 0.02 * found.item()
         if done is not None and done(step, averaged):
             break

@@ -70,6 +70,13 @@ def heads(request, examples):
     return made
 
 
+def test_last_places_alone_teach_nothing():
+    heads = new_heads("medusa", 2, BASE)
+    before = [weights.clone() for weights in heads.parameters()]
+    assert fit_heads(heads, head_examples(MODEL, [[1]], [[4]], 2), batch=1) == 0.0
+    assert all(map(torch.equal, heads.parameters(), before))
+
+
 def test_examples_are_the_places_of_texts():
     found = head_examples(MODEL, [[1], [2, 3]], [[4, 5, 6], [7]], 2, dtype=torch.float64)
     assert found.tokens.tolist() == [[4, 5, 6], [5, 6, -1], [6, -1, -1], [7, -1, -1]]
