@@ -26,7 +26,20 @@ HEAD_WIDTH = 32
 
 
 class ChimeraHeads(DraftHeads):
-    """Trigrams, an attention, and heads.  Raises `GuidedError` for settings of other heads."""
+    """Trigrams, an attention, and heads.  Raises `GuidedError` for settings of other heads.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from guided import draft
+    >>> from guided.lm import TableModel
+    >>> base = draft.Base(torch.eye(4), 4 * torch.eye(4))  # the state says which token was last
+    >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3],  # 0 1 2 0 1 2 ...
+    ...     hidden=lambda tokens: np.eye(4)[(0, *tokens)[-1]])
+    >>> heads = draft.new_heads("chimera", 2, base)
+    >>> state = torch.eye(4)[[0]]
+    >>> heads.sequential, tuple(heads(state, torch.tensor([[1, 2]])).shape)
+    (True, (1, 4))
+    """
 
     sequential = True
 

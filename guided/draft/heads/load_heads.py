@@ -31,9 +31,9 @@ def new_heads(kind: str, heads: int, base: Base, *, blocks: int = 1) -> DraftHea
     >>> base = draft.Base(torch.eye(4), 4 * torch.eye(4))  # the state says which token was last
     >>> model = TableModel(lambda tokens: 4 * np.eye(4)[(tokens[-1] + 1) % 3], width=4, eos_ids=[3],  # 0 1 2 0 1 2 ...
     ...     hidden=lambda tokens: np.eye(4)[(0, *tokens)[-1]])
-    >>> kinds = ("medusa", "hydra", "clover")
+    >>> kinds = ("medusa", "hydra", "clover", "chimera")
     >>> [draft.new_heads(kind, 2, base).sequential for kind in kinds]  # do they see the tokens between?
-    [False, True, True]
+    [False, True, True, True]
     """
     if kind not in KINDS:
         raise GuidedError(f"there are no heads of the kind {kind!r}", remedy=f"Take one of {', '.join(KINDS)}.")

@@ -26,7 +26,13 @@ Scoring = Callable[[torch.Tensor], torch.Tensor]
 
 @dataclass(frozen=True)
 class Preference:
-    """A prompt of one token or more, and two texts behind it, each with its end token where it has ended."""
+    """A prompt of one token or more, and two texts behind it, each with its end token where it has ended.
+
+    >>> from guided.steer import Preference
+    >>> polite = Preference(prompt=(5,), preferred=(7, 2), other=(8, 2))
+    >>> polite.preferred, polite.other
+    ((7, 2), (8, 2))
+    """
 
     prompt: Tokens
     preferred: Tokens
@@ -51,6 +57,19 @@ def fit_preferences(
     0.  ``beta`` scales the difference of two rewards; the authors have 0.05, and tokens by the hundred.  ``done`` is
     told each step and its loss, and stops the training by returning True.  Raises `GuidedError` without pairs, and for
     prompts and texts of no tokens.
+
+    >>> import torch
+    >>> from guided.steer import Preference, fit_preferences
+    >>> class Table(torch.nn.Module):  # a reward for each next token
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.rows = torch.nn.Parameter(torch.zeros(3, 3))
+    ...     def forward(self, tokens):
+    ...         return self.rows[tokens]
+    >>> reward = Table()
+    >>> _ = fit_preferences(reward, reward, [Preference((0,), (1,), (2,))], epochs=20, batch=1, rate=0.1)
+    >>> bool(reward.rows[0, 1] > reward.rows[0, 2])
+    True
     """
     if not pairs or not all(pair.prompt and pair.preferred and pair.other for pair in pairs):
         raise GuidedError(
