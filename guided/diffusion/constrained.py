@@ -6,7 +6,7 @@ commits, a text remains: also where all positions are committed in one step.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,7 +63,8 @@ class Constrained:
             at, folded(tempered(log_softmax(scores), self.temperature), self._end_for_pad, self.pad_id)
         )
         tokens = lattice.sample(chance)[0] if self.temperature > 0 else lattice.best()[0]
-        return pinned(at.canvas, lattice.marginals(), tokens)
+        ends = np.flatnonzero(np.isin(tokens, list(self.constraint.vocabulary.eos_ids)))
+        return replace(pinned(at.canvas, lattice.marginals(), tokens), n_text=int(ends[0]) if ends.size else None)
 
     def _lattice(self, at: Standing, logp: NDArray[np.float64]) -> Lattice:
         state, keep = self._state(at.written), None if at.proposed is None else at.proposed.tolist()

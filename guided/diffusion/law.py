@@ -53,6 +53,14 @@ class Proposal:
 
     probabilities: Array
     tokens: NDArray[np.int64]
+    n_text: int | None = None
+    """Where the tokens are together one text and its end: how many stand before the end.  None: they are not, or the
+    text does not end here."""
+
+    @property
+    def behind(self) -> NDArray[np.bool_]:
+        """``bool[L]``: positions behind the end of the text, which say nothing but how long it is."""
+        return np.arange(len(self.tokens)) > (len(self.tokens) if self.n_text is None else self.n_text)
 
 
 @dataclass(frozen=True, eq=False)

@@ -306,13 +306,18 @@ def _stepped(
     if not start < end <= len(canvas):
         raise GuidedError(f"{type(how.blocks).__name__} ends a block from {start} at {end}", remedy="Mend its end().")
     still = ~canvas.known & (np.arange(len(canvas)) < end)
-    view = View(proposal.probabilities, proposal.tokens, still, place.step, place.before)
+    # Ends behind the end are no choices: no policy counts them, and they come with what is as sure.
+    behind = still & proposal.behind
+    counted = still if behind[still].all() else still & ~behind
+    view = View(proposal.probabilities, proposal.tokens, counted, place.step, place.before)
     chosen = how.policy.commits(view)
-    if not chosen.any() or (chosen & ~still).any():
+    if not chosen.any() or (chosen & ~counted).any():
         raise GuidedError(
             f"{type(how.policy).__name__} commits positions {np.flatnonzero(chosen).tolist()}",
             remedy="A policy commits at least one open position, and no other.",
         )
+    over = proposal.n_text is not None and (chosen | canvas.known)[proposal.n_text]
+    chosen |= behind & (over | (view.confidence >= view.confidence[chosen].min()))
     if isinstance(job.law, Committing):
         made = job.law.commit(place.at, proposal, end, int(chosen.sum()), rng)
     else:

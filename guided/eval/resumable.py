@@ -38,7 +38,7 @@ class Resumable(Generic[Item, Method, Settings, Kept]):
         evaluator: Callable[[Settings, Callable[[str], None] | None], Evaluates[Item, Method, Kept]],
     ) -> None:
         self._key_of = key_of
-        self._evaluator = evaluator
+        self.evaluator = evaluator
 
     def tasks_left(
         self, tasks: Sequence[tuple[Item, Method]], settings: Settings, log: LineLog[Kept]
@@ -66,7 +66,7 @@ class Resumable(Generic[Item, Method, Settings, Kept]):
         """
         left = self.tasks_left(tasks, settings, log)
         if left:
-            evaluator = self._evaluator(settings, on_stage)
+            evaluator = self.evaluator(settings, on_stage)
             for item, method in left:
                 keep(evaluator.evaluate(item, method), log, on_record)
 

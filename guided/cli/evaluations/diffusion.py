@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from guided.cli.evaluations.shared import RUN as RUN_PANEL
 from guided.cli.evaluations.shared import Out, Plot, check_plot, leave_behind, run_or_go_on
 from guided.cli.methods.options import AsJson, Device, Offline
 from guided.cli.progress import counted_stages
@@ -24,7 +25,7 @@ def diffusion(
         list[str] | None,
         typer.Option(metavar="NAME", help='Only this method, such as "solved, 4 steps"; may be repeated.'),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most N texts of each set, of 60.")] = 60,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most N texts of each set, of 200.")] = 200,
     out: Out = Path("diffusion"),
     model: Annotated[
         str,
@@ -38,6 +39,9 @@ def diffusion(
     ] = "nano-diffusion",
     device: Device = None,
     offline: Offline = False,
+    workers: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Processes, each with its own model.", rich_help_panel=RUN_PANEL)
+    ] = 1,
     plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
@@ -62,6 +66,7 @@ def diffusion(
     from guided.eval.diffusion.results import DiffusionLog, DiffusionSettings
     from guided.eval.diffusion.run import RUN
     from guided.eval.diffusion.tasks import read_tasks
+    from guided.eval.processes import run_in_processes
 
     unknown = next((name for name in method or () if name not in METHODS), None)
     if unknown is not None:
@@ -87,8 +92,13 @@ def diffusion(
         def run() -> None:
             left = len(RUN.tasks_left(tasks, settings, log))
             with counted_stages("texts", left, quiet=as_json) as (stage, advance):
-                RUN.run_here(
-                    tasks, settings, log, on_stage=stage, on_record=lambda one: advance(f"{one.method}: {one.id}")
-                )
+
+                def done(record: DiffusionRecord) -> None:
+                    advance(f"{record.method}: {record.id}")
+
+                if workers == 1:
+                    RUN.run_here(tasks, settings, log, on_stage=stage, on_record=done)
+                else:
+                    run_in_processes(RUN, tasks, settings, log, workers=workers, on_stage=stage, on_record=done)
 
         run_or_go_on(log.path, len(tasks), lambda: RUN.records_of(tasks, settings, log), run, conclude, quiet=as_json)

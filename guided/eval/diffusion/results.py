@@ -12,7 +12,7 @@ from guided.eval.records import JsonLine, LineLog, digest_of
 
 __all__ = ["DiffusionLog", "DiffusionRecord", "DiffusionSettings", "key_of"]
 
-VERSION = 2
+VERSION = 3
 """Part of what makes two results comparable: raise it with any change of tasks, methods or the packaged model."""
 
 

@@ -27,12 +27,12 @@ class ExtractionTask:
 
 
 def read_tasks(limit: int) -> list[ExtractionTask]:
-    """The first ``limit`` tasks of each set."""
+    """The first ``limit`` tasks of each set, the sets taking turns: a run that is stopped has seen as much of both."""
     found: dict[str, list[ExtractionTask]] = {}
     for line in PATH.read_text("utf-8").splitlines():
         row = json.loads(line)
         found.setdefault(row["set"], []).append(ExtractionTask(row["id"], row["prompt"], row["schema"], row["answer"]))
-    return [task for tasks in found.values() for task in tasks[:limit]]
+    return [task for turn in zip(*found.values(), strict=True) for task in turn][: limit * len(found)]
 
 
 def _leaves(value: Any, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any]:

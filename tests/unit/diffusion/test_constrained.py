@@ -72,6 +72,17 @@ def test_drafts_under_a_constraint_change_nothing():
     assert sum(text.passes for text in fast) < sum(text.passes for text in plain)
 
 
+@pytest.mark.parametrize("steps", [1, 2, 4])
+def test_steps_are_of_the_text_and_ends_behind_its_end_come_along(steps):
+    eight = Constrained(guided.compile(guided.regex(r"(\(|\)){8}"), VOCABULARY))
+    (made,) = denoise(Stubborn(), [Job((), 60, eight)], Denoising(LowConfidence(steps)))
+    assert made.passes == steps
+    # As many in each step as of what was proposed then: the others of the 60 are behind its end and in nobody's count.
+    first = made.frames[0]
+    text = int(np.flatnonzero(first.proposed == END)[0]) + 1
+    assert text <= 9 and int(first.committed[:text].sum()) == -(-text // steps)
+
+
 def test_fixed_tokens_stay_and_padding_counts_as_the_end():
     class Padding(Stubborn):
         pad_id = 1
