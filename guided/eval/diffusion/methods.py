@@ -56,6 +56,11 @@ class DiffusionMethod:
     steps: int | None = None
     """Where the number of steps is what was asked for."""
 
+    @property
+    def way(self) -> str:
+        """The name without the decoder's."""
+        return self.name.removeprefix(f"{self.decoder.value}, ")
+
 
 def _methods() -> dict[str, DiffusionMethod]:
     ways: list[tuple[str, Denoising, int | None]] = [

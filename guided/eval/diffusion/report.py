@@ -1,4 +1,7 @@
-"""Measures of methods, as data, as a table and as a plot of quality against steps."""
+"""Measures of methods, as data, as tables and as a plot of quality against steps.
+
+Methods are compared on the same texts (`guided.eval.diffusion.comparisons`): texts differ far more than methods do.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from guided.errors import GuidedError
+from guided.eval.diffusion.comparisons import Basis, Comparison, compare
 from guided.eval.diffusion.methods import METHODS, Decoder
 from guided.eval.diffusion.results import DiffusionRecord
 from guided.eval.plot import can_plot
@@ -15,6 +19,7 @@ from guided.eval.steering.measures import Estimate, estimate
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 __all__ = ["DiffusionMeasures", "measure", "save_plot", "show_measures", "summary_record"]
 
@@ -63,12 +68,14 @@ def summary_record(
     without = [{"id": one.id, "method": one.method, "reason": one.reason} for one in records if one.reason]
     return {
         **facts, "done": len(records), "of": n_tasks, "measures": [asdict(one) for one in measures],
-        "not_written": without,
+        "differences": [asdict(one) for one in compare(records)], "not_written": without,
     }  # fmt: skip
 
 
-def show_measures(console: Console, measures: Sequence[DiffusionMeasures]) -> None:
-    """One table, a method a row."""
+def show_measures(
+    console: Console, measures: Sequence[DiffusionMeasures], differences: Sequence[Comparison] = ()
+) -> None:
+    """One table, a method a row; and how much more of the fields the solved grammar has right than other decoders."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -83,6 +90,33 @@ def show_measures(console: Console, measures: Sequence[DiffusionMeasures]) -> No
             f"{one.ms_per_token:.1f}",
         )  # fmt: skip
     console.print(table)
+    for basis in Basis:
+        rows = [one for one in differences if one.basis is basis]
+        if rows:
+            console.print(f"fields right, more than other decoders on the same texts, at {basis.value}")
+            console.print(_differences(rows))
+
+
+def _differences(rows: Sequence[Comparison]) -> Table:
+    """A solved method a row, another decoder a column."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, padding=0)
+    table.add_column("method", no_wrap=True)
+    others = list(dict.fromkeys(METHODS[one.other].decoder.value for one in rows))
+    for other in others:
+        table.add_column(other, justify="right")
+    for method in dict.fromkeys(one.method for one in rows):
+        cells = {METHODS[one.other].decoder.value: one.difference for one in rows if one.method == method}
+        texts = [
+            f"{100 * cells[other].mean:+.1f} ({100 * cells[other].low:+.1f} to {100 * cells[other].high:+.1f})"
+            if other in cells
+            else ""
+            for other in others
+        ]
+        table.add_row(method, *texts)
+    return table
 
 
 def save_plot(measures: Sequence[DiffusionMeasures], path: Path) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import pytest
+from rich.console import Console
 
+from guided.eval.diffusion.comparisons import Basis, compare
 from guided.eval.diffusion.methods import METHODS
-from guided.eval.diffusion.report import measure, save_plot
+from guided.eval.diffusion.report import measure, save_plot, show_measures
 from guided.eval.diffusion.results import DiffusionLog, DiffusionRecord, DiffusionSettings, key_of
 from guided.eval.diffusion.run import RUN
 from guided.eval.diffusion.tasks import fields_right, read_tasks
+from guided.eval.steering.measures import Estimate
 
 
 def test_a_run_is_gone_on_with_and_measured(tmp_path):
@@ -60,3 +64,29 @@ def test_keys_differ_where_results_might():
 ])  # fmt: skip
 def test_fields(written, share):
     assert fields_right(written, {"a": 1, "b": {"c": "x"}}) == pytest.approx(share)
+
+
+def test_methods_are_compared_text_by_text_at_equal_steps_and_at_equal_passes():
+    def records(method, shares, passes):
+        return [
+            DiffusionRecord(f"{method} {i}", f"t{i}", method, True, share, passes) for i, share in enumerate(shares)
+        ]
+
+    found = compare([
+        *records("solved, 8 steps", [1.0, 0.5, 0.5, 1.0], 8),
+        *records("joint commits, 8 steps", [0.5, 0.0, 0.0, 0.5], 6),
+        *records("joint commits, 16 steps", [1.0, 0.0, 0.5], 12),
+        *records("joint commits, 32 steps", [1.0, 1.0, 1.0, 1.0], 24),
+        *records("free, 4 steps", [0.0, 0.0, 0.0, 0.0], 4),
+    ])  # fmt: skip
+    facts = {(one.other, one.basis): (one.tasks, one.difference) for one in found}
+    assert set(facts) == {
+        ("joint commits, 8 steps", Basis.STEPS), ("joint commits, 16 steps", Basis.PASSES),
+        ("free, 4 steps", Basis.PASSES),
+    }  # fmt: skip
+    # Every text half better: no doubt about the difference, though the intervals of the two means overlap.
+    assert facts["joint commits, 8 steps", Basis.STEPS] == (4, Estimate(0.5, 0.5, 0.5))
+    assert facts["joint commits, 16 steps", Basis.PASSES][0] == 3
+    console = Console(width=100, record=True, file=io.StringIO())
+    show_measures(console, [], found)
+    assert "at equal passes" in (text := console.export_text()) and "+50.0 (+50.0 to +50.0)" in text
