@@ -15,7 +15,9 @@ from guided.cli.progress import counted_stages
 from guided.errors import GuidedError
 
 if TYPE_CHECKING:
-    from guided.eval.diffusion.results import DiffusionRecord
+    from guided.eval.diffusion.methods import DiffusionMethod
+    from guided.eval.diffusion.results import DiffusionLog, DiffusionRecord, DiffusionSettings
+    from guided.eval.diffusion.tasks import ExtractionTask
 
 __all__ = ["diffusion"]
 
@@ -68,7 +70,6 @@ def diffusion(
     from guided.eval.diffusion.results import DiffusionLog, DiffusionSettings
     from guided.eval.diffusion.run import RUN
     from guided.eval.diffusion.tasks import read_tasks
-    from guided.eval.processes import run_in_processes
 
     unknown = next((name for name in method or () if name not in METHODS), None)
     if unknown is not None:
@@ -90,17 +91,34 @@ def diffusion(
         )
 
     with DiffusionLog(out / "results.jsonl") as log:
+        run_or_go_on(
+            log.path,
+            len(tasks),
+            lambda: RUN.records_of(tasks, settings, log),
+            lambda: _run(tasks, settings, log, workers, quiet=as_json),
+            conclude,
+            quiet=as_json,
+        )
 
-        def run() -> None:
-            left = len(RUN.tasks_left(tasks, settings, log))
-            with counted_stages("texts", left, quiet=as_json) as (stage, advance):
 
-                def done(record: DiffusionRecord) -> None:
-                    advance(f"{record.method}: {record.id}")
+def _run(
+    tasks: list[tuple[ExtractionTask, DiffusionMethod]],
+    settings: DiffusionSettings,
+    log: DiffusionLog,
+    workers: int,
+    *,
+    quiet: bool,
+) -> None:
+    """Run what is left, here or in several processes."""
+    from guided.eval.diffusion.run import RUN
+    from guided.eval.processes import run_in_processes
 
-                if workers == 1:
-                    RUN.run_here(tasks, settings, log, on_stage=stage, on_record=done)
-                else:
-                    run_in_processes(RUN, tasks, settings, log, workers=workers, on_stage=stage, on_record=done)
+    with counted_stages("texts", len(RUN.tasks_left(tasks, settings, log)), quiet=quiet) as (stage, advance):
 
-        run_or_go_on(log.path, len(tasks), lambda: RUN.records_of(tasks, settings, log), run, conclude, quiet=as_json)
+        def done(record: DiffusionRecord) -> None:
+            advance(f"{record.method}: {record.id}")
+
+        if workers == 1:
+            RUN.run_here(tasks, settings, log, on_stage=stage, on_record=done)
+        else:
+            run_in_processes(RUN, tasks, settings, log, workers=workers, on_stage=stage, on_record=done)

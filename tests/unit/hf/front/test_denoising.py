@@ -94,7 +94,7 @@ def test_values_draws_and_seeds(nano):
             max_new_tokens=48,
             n=2,
             seed=seed,
-            temperature=1.5,
+            temperature=6.0,  # The packaged denoiser is sure of this text.
             do_sample=True,
             denoising=Denoising(LowConfidence(3)),
         )
