@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from guided.collection import hold, release
 from guided.constraint.attributed.rows import Rows
 from guided.constraint.limits import Limits
 from guided.constraint.live import LiveConstraint
-from guided.constraint.per_vocabulary import PerVocabulary
 from guided.errors import LimitError
 from guided.grammar.attributed.language import AttributedLanguage
 from guided.kernels.data.layout import FINISHED
@@ -25,7 +23,6 @@ class AttributedConstraint(LiveConstraint):
     """A `LiveConstraint` whose masks come from lists of tokens where any name or string may stand."""
 
     def __init__(self, language: AttributedLanguage, vocabulary: Vocabulary, limits: Limits | None = None) -> None:
-        language = language.measured(partial(_Lexemes.of(vocabulary).tokens, vocabulary))
         super().__init__(language, vocabulary, limits)
         self._language = language
         self._rows = Rows(language, vocabulary)
@@ -36,9 +33,8 @@ class AttributedConstraint(LiveConstraint):
     def fill_budget_mask(self, state: int, row: NDArray[np.uint32], budget: int) -> None:
         """As `fill_mask`, but only tokens after which the text can still be completed within ``budget`` tokens.
 
-        Keywords, signs and literals are priced by their tokens, names and what waits for a definition by bytes, each of
-        which is a token of the vocabulary: a bound that may forbid what would just fit, and keeps what it promises.
-        Where none fits, the next token of a short end is left.
+        Tokens are priced by bytes, each of which is a token of the vocabulary: a bound that may forbid what would just
+        fit, and keeps what it promises.  Where none fits, the next token of a short end is left.
 
         Raises `LimitError` when even the shortest completion does not fit.
         """
@@ -61,7 +57,7 @@ class AttributedConstraint(LiveConstraint):
     def completion_bound(self, state: int) -> int:
         """Tokens that are enough to end the text, no fewer than `shortest_completion`'s, found without a search.
 
-        As `fill_budget_mask` prices tokens.
+        As `fill_budget_mask` prices tokens: by bytes.
         """
         if state <= FINISHED:
             return 0
@@ -77,23 +73,3 @@ class AttributedConstraint(LiveConstraint):
                 remedy="Raise max_new_tokens.",
             )
         return tokens[0]
-
-
-class _Lexemes(PerVocabulary):
-    """The tokens that lexemes take."""
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self._known: dict[str, int] = {}
-
-    def tokens(self, vocabulary: Vocabulary, lexeme: str) -> int:
-        """The most tokens that are needed for a lexeme, with a space before it or without.
-
-        The fewest of a text are no more than those of its lexemes together.
-        """
-        found = self._known.get(lexeme)
-        if found is None:
-            from guided.constraint.engine.prices import spell
-
-            data = lexeme.encode()
-            found = self._known[lexeme] = max(len(spell(vocabulary, text)) for text in (data, b" " + data))
-        return found

@@ -31,7 +31,6 @@ from guided.grammar.attributed.nodes import (
     Names,
     Node,
     Sign,
-    in_bytes,
     is_exact,
 )
 from guided.grammar.attributed.pricing import NAMED, Pricing
@@ -93,16 +92,11 @@ class AttributedLanguage:
         known: Callable[[Any], frozenset[str]],
         owed: Callable[[Any], int] = lambda _: 0,
         named: Callable[[Any], int] = lambda _: NAMED,
-        measure: Callable[[str], int] = in_bytes,
     ) -> None:
-        """``known`` gives the names that an attribute tells from others; for ``owed`` and ``named`` see `Pricing`.
-
-        Prices are in bytes, or in what ``measure`` says of lexemes: no more than their bytes and one.
-        """
-        self._of = (grammar, attribute, lexis, known, owed, named)
+        """``known`` gives the names that an attribute tells from others; for ``owed`` and ``named`` see `Pricing`."""
         self.lexis = lexis
         self._known = known
-        self.threads = Threads(grammar, attribute, measure)
+        self.threads = Threads(grammar, attribute)
         self.pricing = Pricing(owed, named)
         self.closing = Closing(self.threads, lexis)
         self.start = At(self.threads.start, Reading.BLANK, b"")
@@ -110,10 +104,6 @@ class AttributedLanguage:
         self._following: Kept[At, tuple[int, ...]] = Kept(_STATES)
         self._rests: Kept[At, bytes] = Kept(_STATES)
         self._within: Kept[At, int] = Kept(_STATES)
-
-    def measured(self, measure: Callable[[str], int]) -> AttributedLanguage:
-        """The same language with prices in what is said of lexemes as they are written."""
-        return AttributedLanguage(*self._of, measure)
 
     # Steps ---------------------------------------------------------------------------------------------------------
 
@@ -372,7 +362,7 @@ class AttributedLanguage:
     # Prices --------------------------------------------------------------------------------------------------------
 
     def price(self, at: At) -> int:
-        """What is enough to end the text, no less than `rest` measures; found without a search."""
+        """Bytes that are enough to end the text, no fewer than `rest` has; found without a search."""
         place = self.resolved(at)
         if place is not None:
             return self.pricing.least(place)

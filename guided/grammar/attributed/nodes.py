@@ -5,8 +5,7 @@ futures.  An `Action` replaces it, or says that no text goes on so; a `Name` ask
 grammar must not begin a rule with the rule itself (no left recursion), and an item of `Star` reads at least one
 terminal.
 
-The price of a node is the least that its texts measure, whatever the attribute says: in bytes, or as a measure of
-lexemes says.
+The price of a node is the least number of bytes of the texts that it stands for, whatever the attribute says.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from guided.grammar.attributed.words import Words
 
 __all__ = [
     "Action", "Choice", "Keyword", "Literal", "LiteralForm", "LiteralKind", "Name", "NameKind", "Names", "Node",
-    "Prices", "Rule", "Seq", "Sign", "Spelled", "Star", "Terminal", "choice", "in_bytes", "is_exact", "listed", "maybe",
-    "seq", "words",
+    "Prices", "Rule", "Seq", "Sign", "Spelled", "Star", "Terminal", "choice", "is_exact", "listed", "maybe", "seq",
+    "words",
 ]  # fmt: skip
 
 UNKNOWN = 1 << 20
@@ -216,16 +215,10 @@ def words(text: str) -> Node:
     return seq(*(Keyword(word.lower()) for word in text.split()))
 
 
-def in_bytes(lexeme: str) -> int:
-    """What a lexeme measures, with a space before it."""
-    return len(lexeme.encode()) + 1
-
-
 class Prices:
-    """The least that texts of nodes measure, by node: the sum over their lexemes, but bytes for names."""
+    """The least bytes of nodes, by node; each lexeme counts with a space before it."""
 
-    def __init__(self, measure: Callable[[str], int] = in_bytes) -> None:
-        self._measure = measure
+    def __init__(self) -> None:
         self._known: dict[Node, int] = {}
 
     def of(self, node: Node) -> int:
@@ -247,13 +240,13 @@ class Prices:
     def _price(self, node: Node) -> int:
         match node:
             case Keyword(word):
-                return self._measure(word.upper())
+                return len(word) + 1
             case Sign(text):
-                return self._measure(text)
+                return len(text) + 1
             case Name(kind=kind):
                 return kind.price + 1
             case Literal(kind=kind):
-                return self._measure(kind.shortest)
+                return len(kind.shortest) + 1
             case Seq(parts):
                 return min(UNKNOWN, sum(self._known[part] for part in parts))
             case Choice(options=options):

@@ -1,8 +1,4 @@
-"""What is enough to end a text: upper bounds that are found without a search for an end.
-
-They are sums of what nodes cost (`guided.grammar.attributed.nodes.Prices`), in bytes or in tokens, and of the bytes
-that an attribute demands: a token has a byte at least.
-"""
+"""What is enough to end a text, in bytes: upper bounds that are found without a search for an end."""
 
 from __future__ import annotations
 

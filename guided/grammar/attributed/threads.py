@@ -7,7 +7,7 @@ decides (a column or a function, a bracket or a query).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from enum import Enum
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -25,7 +25,6 @@ from guided.grammar.attributed.nodes import (
     Sign,
     Spelled,
     Terminal,
-    in_bytes,
 )
 from guided.grammar.attributed.spellings import Spellings
 from guided.grammar.attributed.words import Words, words_of
@@ -180,7 +179,7 @@ class Place:
         self.followed: dict[Lexeme, Place | None] = {}
         self.least: int | None = None
         self.most: int | None = None
-        """What is enough for an end, as `guided.grammar.attributed.pricing` has found them."""
+        """Bytes to an end, as `guided.grammar.attributed.pricing` has found them."""
         self.listed: Words | None = None
         """The words that may come, as `guided.grammar.attributed.language` has found them."""
 
@@ -251,11 +250,11 @@ class Threads:
     Attributes are large, so each is hashed once: equal ones become one object, which is known by its address.
     """
 
-    def __init__(self, start: Node, attribute: Hashable, measure: Callable[[str], int] = in_bytes) -> None:
+    def __init__(self, start: Node, attribute: Hashable) -> None:
         self._stacks: dict[tuple[Node, Stack | None], Stack] = {}
         self._attributes: dict[Any, Any] = {}
         self._places: dict[frozenset[tuple[Stack | None, int]], Place] = {}
-        self.prices = Prices(measure)
+        self.prices = Prices()
         self._first = FirstSets()
         self._behind: dict[tuple[First, Stack | None], tuple[Way, ...]] = {}
         self._ways: dict[tuple[Stack | None, int], tuple[Any, tuple[Ways, ...]]] = {}

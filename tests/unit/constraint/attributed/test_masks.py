@@ -150,9 +150,9 @@ def test_masks_of_random_queries_over_random_vocabularies(seed: int, dialect: st
 
 def test_how_soon_a_text_can_end_shrinks_along_its_end_and_is_bounded(vocabulary: guided.Vocabulary) -> None:
     language = query_language(SCHEMA)
-    constraint = AttributedConstraint(language, vocabulary)
     # What a language found before is forgotten again and again.
-    constraint.language._rests.most = 3  # type: ignore[attr-defined]
+    language._rests.most = 3
+    constraint = AttributedConstraint(language, vocabulary)
     random_walk = random.Random(4)
     for _ in range(40):
         state = constraint.start
