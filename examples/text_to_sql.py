@@ -42,7 +42,7 @@ def prompt_for(database: DatabaseSchema, question: str) -> str:
         )
         for table in database.tables
     ]
-    return nano.sql_prompt(tables, question)
+    return nano.sql_prompt(tables, question, database.dialect)
 
 
 def main() -> None:

@@ -1,19 +1,16 @@
 """Trains the small draft model of guided-nano: a Llama a sixth its size, with its tokenizer, on its training stream.
 
-    python examples/train_draft_heads/train_small.py --out runs/small [--minutes 12]
+    python examples/train_draft_heads/train_small.py --out runs/small
 
 Embeddings begin as the main directions of guided-nano's own, which is where a tokenizer's knowledge is; the rest begins
-at random.  Labels are the stream's answers: guided-nano gives nearly the same ones.  Seeded; time is processor time.
+at random.  Labels are the stream's answers: guided-nano gives nearly the same ones.  Seeded, and resumable as
+guided-nano's own training, whose loop this is; the model is in ``weights`` of the folder.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
-import json
-import shutil
 import sys
-import time
 from pathlib import Path
 
 import torch
@@ -23,14 +20,12 @@ from guided.nano import MODEL_PATH
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "train_nano"))
 
-from corpus import tasks
-from packing import batches
+from train import Plan, arguments_of, fit
 
 SEED = 77
 """Another stream than guided-nano's own (1), of the same kind."""
 WIDTH = 128
-MATRIX_RATE, VECTOR_RATE = 6e-3, 4e-3
-WARM_UP, DECAY_FROM = 0.01, 0.4
+STEPS = 6_000
 
 
 def small_config(teacher: LlamaConfig) -> LlamaConfig:
@@ -64,56 +59,19 @@ def small_model(teacher: LlamaForCausalLM) -> LlamaForCausalLM:
     return model
 
 
-def train(out: Path, minutes: float, rows: int) -> None:
-    """Train for ``minutes`` of processor time and save the float16 model with the tokenizer."""
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    given = arguments_of(parser, STEPS, 8)
+    torch.set_num_threads(given.threads)
+    given.out.mkdir(parents=True, exist_ok=True)
     tokenizer = AutoTokenizer.from_pretrained(MODEL_PATH)
     model = small_model(LlamaForCausalLM.from_pretrained(MODEL_PATH, dtype=torch.float32))
     print(f"{sum(p.numel() for p in model.parameters()):,} parameters", flush=True)
-    matrices = [p for n, p in model.named_parameters() if p.ndim == 2 and "embed" not in n]
-    others = [p for n, p in model.named_parameters() if p.ndim != 2 or "embed" in n]
-    optimizers = [
-        torch.optim.Muon(matrices, lr=MATRIX_RATE, weight_decay=0.02, adjust_lr_fn="match_rms_adamw"),
-        torch.optim.AdamW(others, lr=VECTOR_RATE, betas=(0.9, 0.98), weight_decay=0.0),
-    ]
-    base = model.model if shutil.which("g++") is None else torch.compile(model.model)
-    stream = batches(itertools.islice(tasks(SEED), 0, None), tokenizer, rows)
-    began, step, averaged = time.process_time(), 0, 0.0
-    while (progress := (time.process_time() - began) / (60 * minutes)) < 1:
-        factor = max(progress / WARM_UP, 0.02) if progress < WARM_UP else min(1.0, (1 - progress) / (1 - DECAY_FROM))
-        for optimizer, peak in zip(optimizers, (MATRIX_RATE, VECTOR_RATE), strict=True):
-            for group in optimizer.param_groups:
-                group["lr"] = peak * factor
-        batch = next(stream)
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            hidden = base(
-                input_ids=batch.tokens, attention_mask=batch.mask, position_ids=batch.positions, use_cache=False
-            ).last_hidden_state
-            logits = model.lm_head(hidden.reshape(-1, WIDTH)[batch.predicting])
-        loss = torch.nn.functional.cross_entropy(logits.float(), batch.targets)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        for optimizer in optimizers:
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-        step += 1
-        averaged = loss.item() if step == 1 else 0.97 * averaged + 0.03 * loss.item()
-        if step % 50 == 0:
-            seconds = round(time.process_time() - began)
-            print(json.dumps({"step": step, "cpu_seconds": seconds, "loss": round(averaged, 4)}), flush=True)
-    model.generation_config.eos_token_id = tokenizer.eos_token_id
-    model.generation_config.pad_token_id = tokenizer.pad_token_id
-    model.half().save_pretrained(str(out))
-    tokenizer.save_pretrained(str(out))
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--minutes", type=float, default=12.0, help="processor time")
-    parser.add_argument("--rows", type=int, default=8, help="packed rows of a step")
-    arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    train(arguments.out, arguments.minutes, arguments.rows)
+    plan = Plan(
+        given.steps, given.rows, given.device, given.workers, given.minutes, SEED, matrix_rate=6e-3, vector_rate=4e-3
+    )
+    print(fit(given.out, model, tokenizer, plan))
 
 
 if __name__ == "__main__":

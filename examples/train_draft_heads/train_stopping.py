@@ -1,6 +1,6 @@
 """Trains the head that stops guided-nano's small draft model before refusals (SpecDec++); seconds on one core, seeded.
 
-    python examples/train_draft_heads/train_stopping.py --small runs/small --out runs/heads [--texts 300]
+    python examples/train_draft_heads/train_stopping.py --small runs/small/weights --out runs/heads [--texts 300]
 
 Texts are guided-nano's own greedy answers to prompts of the kind it was trained on; at every place the small model's
 likeliest token is right or wrong, which is what the head learns to foresee from the small model's hidden state.

@@ -13,7 +13,9 @@ from typing import Any
 __all__ = ["model_card", "training_facts", "write_card"]
 
 _ROWS = {
-    "sql": "SQL, unseen tables and columns: execution match",
+    "sql": "Plain questions in SQLite, unseen tables and columns: execution match",
+    "everyday": "Everyday questions in SQLite (three tables, dates, CASE, windows, sub-queries): execution match",
+    "postgresql": "Both kinds in PostgreSQL: execution match there",
     "records": "Records, unseen field names: fields right",
     "familiar": "Records, everyday field names, unseen values: fields right",
 }
@@ -27,10 +29,10 @@ pipeline_tag: text-generation
 
 # guided-nano
 
-A causal language model of {parameters:.1f} million parameters that writes SQL for a question about a database, and
-JSON records for a text. It is part of the `guided` package so that constrained decoding can be tried without a
-download. It knows two prompt formats (`guided.nano.sql_prompt`, `guided.nano.extraction_prompt`) and nothing else: it
-is no chat model, and it has no knowledge of the world.
+A causal language model of {parameters:.1f} million parameters that writes SQL for a question about a database, SQLite's
+or PostgreSQL's, and JSON records for a text. It is part of the `guided` package so that constrained decoding can be
+tried without a download. It knows two prompt formats (`guided.nano.sql_prompt`, `guided.nano.extraction_prompt`) and
+nothing else: it is no chat model, and it has no knowledge of the world.
 
 ## Measured
 
@@ -42,26 +44,28 @@ everyday field names of the last row).
 | --- | --- | --- |
 {table}
 
-SQL counts as right when it gives the rows of the reference statement in two differently filled random databases of
-40 rows a table. Fields are counted over the union of the expected and the written ones, so an invented field is an
-error. The examples come from the same generator as the training data, with other words: questions worded in other
-ways, larger schemas and longer texts do worse, and these figures say nothing about public text-to-SQL benchmarks.
+SQL counts as right when it gives the rows of the reference statement, in its order where it has one, in two differently
+filled random databases of 40 rows a table. Fields are counted over the union of the expected and the written ones, so
+an invented field is an error. The examples come from the same generator as the training data, with other words:
+questions worded in other ways, larger schemas and longer texts do worse, and these figures say nothing about public
+text-to-SQL benchmarks.
 
 ## How it was made
 
 - Architecture: Llama (`LlamaForCausalLM`), {layers} layers, width {width}, {heads} heads, tied embeddings; float16.
 - Tokenizer: byte-fallback BPE of {vocabulary} tokens, trained on the same corpus; all 256 bytes are tokens.
 - Data: a seeded generator only (`examples/train_nano`), no text from anywhere else. {tasks} tasks were seen once.
-- Training: {steps} steps, {minutes} minutes of processor time of one core, {tokens} million tokens in rows of 384;
-  Muon for the matrices, AdamW for the rest; loss on the answers only. Last averaged loss {loss}.
-- Reproduce: `python examples/train_nano/train.py --out runs/nano`.
+- Training: {steps} steps, {tokens} million places in rows of 384, {minutes} minutes ({device}); Muon for the matrices,
+  AdamW for the rest; loss on the answers only. Last averaged loss {loss}.
+- Reproduce: see `examples/train_nano/README.md`.
 
 ## Limits
 
 English only. Prompts of up to about 400 tokens (some ten columns and a question) are like those it was trained on;
 names that differ from the question's words by more than letter case, underscores or plural are found by luck. Joins of
-two tables, one level of sub-query. It copies rather than infers: what a text does not say, it makes up when a required
-field asks for it. A constraint makes its output valid, not true.
+up to three tables, one level of sub-query; in questions as the generator words them, which is not how people word all
+of theirs. It copies rather than infers: what a text does not say, it makes up when a required field asks for it. A
+constraint makes its output valid, not true.
 
 Licence: Apache-2.0, for the weights as for the code.
 """
@@ -94,7 +98,8 @@ def model_card(
         vocabulary=config["vocab_size"],
         tasks=f"{facts['tasks']:,}",
         steps=f"{facts['step']:,}",
-        minutes=round(facts["seconds"] / 60),
+        minutes=round(facts["clock"] / 60),
+        device="one GPU" if facts["device"].startswith("cuda") else "processor",
         tokens=round(facts["places"] / 1e6, 1),
         loss=facts["loss"],
     )

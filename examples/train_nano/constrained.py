@@ -9,8 +9,10 @@ from evaluate import MOST_NEW_TOKENS, Example
 from transformers import LogitsProcessor
 
 import guided
-from guided.grammar.sql import Column, DatabaseSchema, ForeignKey, Table
+from guided.grammar import sql as grammar
+from guided.grammar.sql import DatabaseSchema, NameCase
 from guided.hf import GuidedLogitsProcessor
+from guided.nano import Table
 
 __all__ = ["database_schema", "grammar_constraint", "grammar_of"]
 
@@ -19,25 +21,31 @@ JSON_SPACE = " ?"
 write spaces without end sometimes does."""
 
 
-def database_schema(example: Example) -> DatabaseSchema:
-    """The example's tables as the SQL grammar takes them."""
+def database_schema(tables: Sequence[Table], dialect: str) -> DatabaseSchema:
+    """A prompt's tables as the SQL grammar takes them."""
+    names = NameCase.LOWERED if dialect == "postgresql" else NameCase.IGNORED
     return DatabaseSchema(
         tuple(
-            Table(
+            grammar.Table(
                 table.name,
-                tuple(Column(column.name, column.type) for column in table.columns),
+                tuple(grammar.Column(column.name, column.type) for column in table.columns),
                 primary_key=(table.columns[0].name,),
-                foreign_keys=tuple(ForeignKey((key.column,), key.table, (key.referred,)) for key in table.foreign_keys),
+                foreign_keys=tuple(
+                    grammar.ForeignKey((key.column,), key.table, (key.referred,)) for key in table.foreign_keys
+                ),
             )
-            for table in example.tables
-        )
+            for table in tables
+        ),
+        dialect=dialect,
+        table_names=names,
+        column_names=names,
     )
 
 
 def grammar_of(example: Example) -> guided.Grammar:
     """The grammar of an example."""
     if example.tables:
-        return guided.sql(database_schema(example))
+        return guided.sql(database_schema(example.tables, example.dialect))
     return guided.json_schema(example.schema, whitespace=JSON_SPACE)
 
 

@@ -10,10 +10,12 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from everyday_questions import everyday_question
 from familiar_corpus import random_familiar_case
 from record_corpus import DRILL, PLAIN, RecordCase, dumped, random_record_case
-from sql_corpus import random_schema, rendered
+from sql_corpus import random_schema, rendered, spelled
 from sql_questions import random_question
+from sql_spelling import Spelling
 from words import HELD_OUT, Lexicon
 
 from guided.nano import extraction_prompt, sql_prompt
@@ -21,7 +23,13 @@ from guided.nano import extraction_prompt, sql_prompt
 __all__ = ["Task", "record_task", "tasks"]
 
 QUESTIONS_PER_SCHEMA = 5
-SQL_SHARE = 0.5
+SQL_SHARE = 0.55
+POSTGRESQL_SHARE = 0.3
+"""Of the databases, the share whose questions are answered in PostgreSQL's spelling."""
+EVERYDAY_SHARE = 0.5
+"""Of the questions, the share of the everyday forms, which have more to learn than the plain ones."""
+THREE_TABLES_SHARE = 0.25
+"""Of the databases, the share that has three tables, so that joins of three are asked for."""
 FAMILIAR_SHARE = 0.3
 """Of the extraction records, the share with everyday fields told in sentences."""
 FAMILIAR_WORDS_UNTIL = 36_000
@@ -49,10 +57,10 @@ def record_task(case: RecordCase) -> Task:
     return Task("", ((extraction_prompt(case.schema, case.text), dumped(case.record)),))
 
 
-def tasks(seed: int, held_out: bool = False, start: int = 0) -> Iterator[Task]:
+def tasks(seed: int | str, held_out: bool = False, start: float = 0, pace: float = 1.0) -> Iterator[Task]:
     """The stream of a seed; its first tasks are short ones, and after some thousands it has the full spread.
 
-    With ``start`` it begins with the spread that it has after so many tasks.
+    With ``start`` it begins with the spread that it has after so many tasks; with ``pace`` each counts for so many.
     """
     rng = random.Random(seed)
     count = start
@@ -62,12 +70,19 @@ def tasks(seed: int, held_out: bool = False, start: int = 0) -> Iterator[Task]:
         drilling = count >= DRILL_FROM and not held_out
         sql = DRILL_SQL_SHARE if drilling else SQL_SHARE
         familiar = DRILL_FAMILIAR_SHARE if drilling else FAMILIAR_SHARE
-        count += 1
+        count += pace
         if rng.random() < sql / QUESTIONS_PER_SCHEMA / (sql / QUESTIONS_PER_SCHEMA + 1 - sql):
-            schema = random_schema(rng, lexicon, largest=1 if rng.random() > ease else 3)
-            tables = rendered(schema)
-            pairs = [random_question(rng, schema) for _ in range(QUESTIONS_PER_SCHEMA)]
-            context = sql_prompt(tables, "")[:-1]
+            easy = rng.random() > ease
+            wide = not easy and rng.random() < THREE_TABLES_SHARE
+            schema = random_schema(rng, lexicon, largest=1 if easy else 3, tables=3 if wide else None)
+            if rng.random() < POSTGRESQL_SHARE:
+                schema = spelled(schema, Spelling.POSTGRESQL)
+            everyday = EVERYDAY_SHARE if not easy else EVERYDAY_SHARE / 2
+            pairs = [
+                (everyday_question if rng.random() < everyday else random_question)(rng, schema)
+                for _ in range(QUESTIONS_PER_SCHEMA)
+            ]
+            context = sql_prompt(rendered(schema), "", schema.spelling.value)[:-1]
             yield Task(context, tuple((question + "\n", sql) for question, sql in pairs))
         elif rng.random() < familiar * ease:
             yield record_task(random_familiar_case(rng, lexicon))

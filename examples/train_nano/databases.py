@@ -1,4 +1,4 @@
-"""SQLite databases for a random schema, and whether two SELECT statements give the same rows there."""
+"""Databases for a random schema, and whether two SELECT statements give the same rows there."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import random
 import sqlite3
 from typing import Any
 
-from sql_corpus import Field, Schema
+from sql_corpus import Field, Relation, Schema
+from sql_spelling import Spelling
 
-__all__ = ["database", "same_result"]
+__all__ = ["contents", "database", "definitions", "same_result", "same_rows"]
 
 ROWS = 40
 WORK_LIMIT = 5_000_000
@@ -18,17 +19,35 @@ SQL_TYPES = {"int": "INTEGER", "real": "REAL", "text": "TEXT", "date": "DATE", "
 
 def database(schema: Schema, seed: int) -> sqlite3.Connection:
     """An in-memory database with ``ROWS`` random rows a table, drawn from the values that questions ask about."""
-    rng = random.Random(seed)
     connection = sqlite3.connect(":memory:")
-    for relation in schema.relations:
-        columns = ", ".join(f"{field.id} {SQL_TYPES[field.kind]}" for field in relation.fields)
-        connection.execute(f"CREATE TABLE {relation.id} ({columns})")
+    for statement in definitions(schema):
+        connection.execute(statement)
+    for relation, rows in contents(schema, seed):
         marks = ", ".join("?" for _ in relation.fields)
-        for number in range(1, ROWS + 1):
-            row = [number, *(_cell(rng, field) for field in relation.fields[1:])]
-            connection.execute(f"INSERT INTO {relation.id} VALUES ({marks})", row)
+        connection.executemany(f"INSERT INTO {relation.id} VALUES ({marks})", rows)
     connection.commit()
     return connection
+
+
+def definitions(schema: Schema) -> list[str]:
+    """The statements that make the tables, in the schema's dialect."""
+    types = SQL_TYPES if schema.spelling is Spelling.SQLITE else {**SQL_TYPES, "real": "DOUBLE PRECISION"}
+    return [
+        f"CREATE TABLE {relation.id} ({', '.join(f'{field.id} {types[field.kind]}' for field in relation.fields)})"
+        for relation in schema.relations
+    ]
+
+
+def contents(schema: Schema, seed: int) -> list[tuple[Relation, list[list[Any]]]]:
+    """Each table with its random rows."""
+    rng = random.Random(seed)
+    return [
+        (
+            relation,
+            [[number, *(_cell(rng, field) for field in relation.fields[1:])] for number in range(1, ROWS + 1)],
+        )
+        for relation in schema.relations
+    ]
 
 
 def _cell(rng: random.Random, field: Field) -> Any:
@@ -59,6 +78,11 @@ def same_result(connection: sqlite3.Connection, written: str, expected: str) -> 
         return False
     finally:
         connection.set_progress_handler(None, 0)
+    return same_rows(got, wanted, expected)
+
+
+def same_rows(got: list[Any], wanted: list[Any], expected: str) -> bool:
+    """Whether rows are those of the statement ``expected``, in its order where it has one."""
     if "ORDER BY" in expected:
         return got == wanted
     return sorted(map(repr, got)) == sorted(map(repr, wanted))

@@ -14,7 +14,7 @@ import torch
 from corpus import Task
 from transformers import PreTrainedTokenizerFast
 
-__all__ = ["ROW_LENGTH", "Batch", "batches", "encode"]
+__all__ = ["ROW_LENGTH", "Batch", "Rows", "assembled", "batches", "encode", "packed"]
 
 ROW_LENGTH = 384
 POOL = 96
@@ -29,6 +29,19 @@ class Encoded:
     pair: np.ndarray
     position: np.ndarray
     answer: np.ndarray
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Packed rows as small integers, int16[B, T], as processes send them: of every place its token, its position, the
+    number of its task in the row (-1: none) and of its pair in the task (0: context); ``answer`` bool[B, T]."""
+
+    tokens: np.ndarray
+    positions: np.ndarray
+    task_of: np.ndarray
+    pair_of: np.ndarray
+    answer: np.ndarray
+    tasks: int
 
 
 @dataclass(frozen=True)
@@ -67,7 +80,7 @@ def encode(tokenizer: PreTrainedTokenizerFast, task: Task, limit: int = ROW_LENG
     return Encoded(np.array(tokens), np.array(pair), np.array(position), np.array(answer))
 
 
-def batches(stream: Iterator[Task], tokenizer: PreTrainedTokenizerFast, rows: int) -> Iterator[Batch]:
+def packed(stream: Iterator[Task], tokenizer: PreTrainedTokenizerFast, rows: int) -> Iterator[Rows]:
     """Endless batches of ``rows`` packed rows."""
     pool: list[Encoded] = []
     while True:
@@ -84,13 +97,18 @@ def batches(stream: Iterator[Task], tokenizer: PreTrainedTokenizerFast, rows: in
                 row.append(best)
                 room -= len(best.tokens)
             filled.append(row)
-        yield _assembled(filled, tokenizer.pad_token_id)
+        yield _laid_out(filled, tokenizer.pad_token_id)
 
 
-def _assembled(filled: list[list[Encoded]], pad: int) -> Batch:
+def batches(stream: Iterator[Task], tokenizer: PreTrainedTokenizerFast, rows: int) -> Iterator[Batch]:
+    """The same as a model takes them."""
+    return map(assembled, packed(stream, tokenizer, rows))
+
+
+def _laid_out(filled: list[list[Encoded]], pad: int) -> Rows:
     shape = (len(filled), ROW_LENGTH)
-    tokens, positions = np.full(shape, pad), np.zeros(shape, np.int64)
-    task_of, pair_of = np.full(shape, -1), np.zeros(shape, np.int64)
+    tokens, positions = np.full(shape, pad, np.int16), np.zeros(shape, np.int16)
+    task_of, pair_of = np.full(shape, -1, np.int16), np.zeros(shape, np.int16)
     answer = np.zeros(shape, bool)
     for index, row in enumerate(filled):
         start = 0
@@ -99,15 +117,25 @@ def _assembled(filled: list[list[Encoded]], pad: int) -> Batch:
             tokens[index, part], positions[index, part] = task.tokens, task.position
             task_of[index, part], pair_of[index, part], answer[index, part] = number, task.pair, task.answer
             start += len(task.tokens)
+    return Rows(tokens, positions, task_of, pair_of, answer, sum(map(len, filled)))
+
+
+def assembled(rows: Rows, device: torch.device | str = "cpu") -> Batch:
+    """The rows with their mask, on a device."""
+    tokens, positions, task_of, pair_of, answer = (
+        torch.from_numpy(array).to(device)
+        for array in (rows.tokens, rows.positions, rows.task_of, rows.pair_of, rows.answer)
+    )
     same_task = task_of[:, :, None] == task_of[:, None, :]
     visible = (pair_of[:, None, :] == 0) | (pair_of[:, :, None] == pair_of[:, None, :])
-    mask = same_task & visible & np.tri(ROW_LENGTH, dtype=bool)[None]
-    row_of, column_of = np.nonzero(answer)
+    causal = torch.ones(ROW_LENGTH, ROW_LENGTH, dtype=torch.bool, device=device).tril()
+    row_of, column_of = answer.nonzero(as_tuple=True)
+    tokens = tokens.long()
     return Batch(
-        torch.from_numpy(tokens),
-        torch.from_numpy(positions),
-        torch.from_numpy(mask)[:, None],
-        torch.from_numpy(row_of * ROW_LENGTH + column_of - 1),
-        torch.from_numpy(tokens[row_of, column_of]),
-        sum(map(len, filled)),
+        tokens,
+        positions.long(),
+        (same_task & visible & causal)[:, None],
+        row_of * ROW_LENGTH + column_of - 1,
+        tokens[row_of, column_of],
+        rows.tasks,
     )

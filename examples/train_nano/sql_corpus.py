@@ -7,7 +7,7 @@ evaluation can fill a database in which the questions have answers.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import words
 from names import (
@@ -23,37 +23,51 @@ from names import (
     text_value,
     written_date,
 )
+from sql_spelling import Spelling
 from words import Lexicon
 
 from guided.nano import Column, ForeignKey, Table
 
-__all__ = ["Field", "Relation", "Schema", "random_schema", "rendered"]
+__all__ = ["Field", "Relation", "Schema", "random_schema", "rendered", "spelled"]
 
 
 @dataclass(frozen=True)
 class Field:
-    """A column: ``kind`` is int, real, text, date or bool; ``pool`` the values it may hold, unquoted."""
+    """A column: ``kind`` is int, real, text, date or bool; ``pool`` the values it may hold, unquoted.
+
+    ``id`` is its name as a statement writes it, ``bare`` as the database keeps it.
+    """
 
     name: Name
     kind: str
     pool: tuple[str, ...]
     references: str | None = None
+    spelling: Spelling = Spelling.SQLITE
+
+    @property
+    def bare(self) -> str:
+        return self.name.identifier
 
     @property
     def id(self) -> str:
-        return self.name.identifier
+        return self.spelling.name_of(self.bare)
 
 
 @dataclass(frozen=True)
 class Relation:
-    """A table; its first field is the key, always called id or after the table."""
+    """A table; its first field is the key, always called id or after the table.  ``id`` and ``bare`` as for fields."""
 
     name: Name
     fields: tuple[Field, ...]
+    spelling: Spelling = Spelling.SQLITE
+
+    @property
+    def bare(self) -> str:
+        return self.name.identifier
 
     @property
     def id(self) -> str:
-        return self.name.identifier
+        return self.spelling.name_of(self.bare)
 
     def of_kind(self, *kinds: str) -> list[Field]:
         """The fields of these kinds, keys and foreign keys left out."""
@@ -63,7 +77,7 @@ class Relation:
     def label(self) -> Field:
         """What a row is called by: its name or title, else its first text, else its key."""
         texts = self.of_kind("text")
-        named = [field for field in texts if field.id.lower() in ("name", "title")]
+        named = [field for field in texts if field.bare.lower() in ("name", "title")]
         return (named or texts or [self.fields[0]])[0]
 
 
@@ -72,10 +86,11 @@ class Schema:
     """Tables in order; ``links`` are (child, foreign key field, parent)."""
 
     relations: tuple[Relation, ...]
+    spelling: Spelling = Spelling.SQLITE
 
     @property
     def links(self) -> list[tuple[Relation, Field, Relation]]:
-        by_name = {relation.id: relation for relation in self.relations}
+        by_name = {relation.bare: relation for relation in self.relations}
         return [
             (child, field, by_name[field.references])
             for child in self.relations
@@ -93,13 +108,13 @@ _BASES = {
 }
 
 
-def random_schema(rng: random.Random, lexicon: Lexicon, largest: int = 3) -> Schema:
-    """One to ``largest`` tables of two to six columns, most of them linked by foreign keys."""
+def random_schema(rng: random.Random, lexicon: Lexicon, largest: int = 3, tables: int | None = None) -> Schema:
+    """One to ``largest`` tables, or just ``tables``, of two to six columns, most of them linked by foreign keys."""
     style = rng.choice(STYLES)
     plurals = rng.random() < 0.6
     relations: list[Relation] = []
     taken: set[str] = set()
-    for _ in range(rng.choice([n for n in (1, 1, 2, 2, 2, 3) if n <= largest])):
+    for _ in range(tables or rng.choice([n for n in (1, 1, 2, 2, 2, 3) if n <= largest])):
         while True:
             singular = words.made_up_word(rng, lexicon) if rng.random() < 0.2 else words.pick(rng, words.NOUNS, lexicon)
             parts = [words.pick(rng, words.NOUNS, lexicon), singular] if rng.random() < 0.12 else [singular]
@@ -109,6 +124,17 @@ def random_schema(rng: random.Random, lexicon: Lexicon, largest: int = 3) -> Sch
         relations.append(_random_relation(rng, parts, style, plurals, relations, lexicon))
     rng.shuffle(relations)
     return Schema(tuple(relations))
+
+
+def spelled(schema: Schema, spelling: Spelling) -> Schema:
+    """The same tables, whose questions are answered in another dialect."""
+    relations = (
+        replace(
+            relation, spelling=spelling, fields=tuple(replace(field, spelling=spelling) for field in relation.fields)
+        )
+        for relation in schema.relations
+    )
+    return Schema(tuple(relations), spelling)
 
 
 def _random_relation(
@@ -136,7 +162,7 @@ def _random_relation(
         words_of_key = [*parent.name.spoken.split(), "id"]
         identifier = styled(words_of_key, style)
         if identifier.lower() not in used:
-            foreign = Field(Name(identifier, " ".join(words_of_key)), "int", (), references=parent.id)
+            foreign = Field(Name(identifier, " ".join(words_of_key)), "int", (), references=parent.bare)
             fields.insert(rng.randint(1, len(fields)), foreign)
     return Relation(name, tuple(fields))
 
@@ -166,13 +192,13 @@ _SQL_TYPES = {
 
 def rendered(schema: Schema) -> list[Table]:
     """The schema as reflection would give it to :func:`guided.nano.sql_prompt`."""
-    keys = {relation.id: relation.fields[0].id for relation in schema.relations}
+    keys = {relation.bare: relation.fields[0].id for relation in schema.relations}
     return [
         Table(
-            relation.id,
-            tuple(Column(field.id, _SQL_TYPES[field.kind][0]) for field in relation.fields),
+            relation.bare,
+            tuple(Column(field.bare, _SQL_TYPES[field.kind][0]) for field in relation.fields),
             tuple(
-                ForeignKey(field.id, field.references, keys[field.references])
+                ForeignKey(field.bare, field.references, keys[field.references])
                 for field in relation.fields
                 if field.references is not None
             ),

@@ -1,4 +1,4 @@
-"""Questions in many wordings about a random schema, each with the SQLite SELECT that answers it."""
+"""Plain questions in many wordings about a random schema, each with the SELECT, in its dialect, that answers it."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from collections.abc import Callable
 from names import plural
 from sql_corpus import Field, Relation, Schema, said_date
 
-__all__ = ["random_question"]
+__all__ = ["AGGREGATES", "Pair", "condition", "quoted", "random_question", "said_column", "said_rows"]
 
 Pair = tuple[str, str]
 """A question and its SQL."""
 
 
-def _said(rng: random.Random, field: Field) -> str:
+def said_column(rng: random.Random, field: Field) -> str:
     """How a question names a column: mostly in words, sometimes as the identifier itself."""
-    return field.id if rng.random() < 0.25 else field.name.spoken
+    return field.bare if rng.random() < 0.25 else field.name.spoken
 
 
-def _rows(rng: random.Random, relation: Relation) -> str:
+def said_rows(rng: random.Random, relation: Relation) -> str:
     """How a question names the rows of a table."""
-    return relation.id if rng.random() < 0.12 else plural(relation.name.spoken)
+    return relation.bare if rng.random() < 0.12 else plural(relation.name.spoken)
 
 
-def _quoted(value: str) -> str:
+def quoted(value: str) -> str:
+    """The value as a literal of SQL."""
     return "'" + value.replace("'", "''") + "'"
 
 
@@ -34,12 +35,16 @@ def _join_words(words: list[str]) -> str:
 
 def condition(rng: random.Random, field: Field, column: str) -> Pair:
     """A restriction that follows a noun (``whose age is over 30``) and its SQL over ``column``."""
-    said = _said(rng, field)
+    said = said_column(rng, field)
     draw = rng.random()
     if field.kind == "bool":
         if draw < 0.5:
-            return rng.choice([f"that are {said}", f"where {said} is true", f"with {said} set"]), f"{column} = 1"
-        return rng.choice([f"that are not {said}", f"where {said} is false", f"without {said} set"]), f"{column} = 0"
+            return rng.choice([f"that are {said}", f"where {said} is true", f"with {said} set"]), (
+                field.spelling.truth(column, True)
+            )
+        return rng.choice([f"that are not {said}", f"where {said} is false", f"without {said} set"]), (
+            field.spelling.truth(column, False)
+        )
     if draw < 0.04:
         return rng.choice([f"without a {said}", f"that have no {said}", f"with no {said}"]), f"{column} IS NULL"
     value = rng.choice(field.pool)
@@ -57,7 +62,9 @@ def condition(rng: random.Random, field: Field, column: str) -> Pair:
             )
         if draw < 0.78:
             year = value[:4]
-            return rng.choice([f"with {said} in {year}", f"whose {said} is in {year}"]), f"{column} LIKE '{year}%'"
+            return rng.choice([f"with {said} in {year}", f"whose {said} is in {year}"]), (
+                field.spelling.in_year(column, year)
+            )
         if draw < 0.88:
             return rng.choice([f"with {said} on {written}", f"whose {said} is {written}"]), f"{column} = '{value}'"
         other = rng.choice(field.pool)
@@ -76,7 +83,7 @@ def condition(rng: random.Random, field: Field, column: str) -> Pair:
     english = rng.choice([f"with {said} {phrase} {value}", f"whose {said} is {phrase} {value}"])
     if operator == "=":
         english = rng.choice([f"with {said} {value}", f"whose {said} is {value}", f"with a {said} of {value}"])
-    familiar = _FAMILIAR_COMPARISONS.get((field.id.lower(), operator))
+    familiar = _FAMILIAR_COMPARISONS.get((field.bare.lower(), operator))
     if familiar and rng.random() < 0.5:
         english = f"{familiar} {value}"
     return english, f"{column} {operator} {value}"
@@ -114,28 +121,28 @@ def _text_condition(rng: random.Random, field: Field, said: str, column: str, va
             (f"whose {said} ends with {value.split()[-1]}", f"%{value.split()[-1]}"),
         ]
         english, pattern = rng.choice(forms)
-        return english, f"{column} LIKE {_quoted(pattern)}"
+        return english, f"{column} LIKE {quoted(pattern)}"
     if draw < 0.2:
         return rng.choice([f"whose {said} is not {value}", f"with a {said} other than {value}"]), (
-            f"{column} != {_quoted(value)}"
+            f"{column} != {quoted(value)}"
         )
     if draw < 0.28 and len(field.pool) > 1:
         values = rng.sample(field.pool, min(len(field.pool), rng.choice([2, 2, 3])))
         english = ", ".join(values[:-1]) + " or " + values[-1]
         return rng.choice([f"whose {said} is {english}", f"with {said} {english}"]), (
-            f"{column} IN ({', '.join(map(_quoted, values))})"
+            f"{column} IN ({', '.join(map(quoted, values))})"
         )
     shown = f"'{value}'" if rng.random() < 0.15 else value
     english = rng.choice(
         [f"whose {said} is {shown}", f"with {said} {shown}", f"where {said} is {shown}", f"with the {said} {shown}"]
     )
-    if field.id.lower() in ("city", "country", "region") and rng.random() < 0.6:
+    if field.bare.lower() in ("city", "country", "region") and rng.random() < 0.6:
         english = rng.choice([f"in {value}", f"from {value}", f"that live in {value}"])
-    if field.id.lower() in ("department", "category", "genre", "team") and rng.random() < 0.6:
+    if field.bare.lower() in ("department", "category", "genre", "team") and rng.random() < 0.6:
         english = rng.choice([f"in the {value} {said}", f"in {value}", f"of the {said} {value}"])
-    if field.id.lower() in ("name", "title") and rng.random() < 0.5:
+    if field.bare.lower() in ("name", "title") and rng.random() < 0.5:
         english = rng.choice([f"named {value}", f"called {value}"])
-    return english, f"{column} = {_quoted(value)}"
+    return english, f"{column} = {quoted(value)}"
 
 
 def _where(rng: random.Random, relation: Relation, chance: float, prefix: str = "") -> Pair:
@@ -159,14 +166,14 @@ def _shown(rng: random.Random, relation: Relation, most: int = 3) -> list[Field]
 
 def _which(rng: random.Random, relation: Relation) -> Pair:
     """Questions that do not say what to show: rows by their label, or one row's values by its label."""
-    label, rows = relation.label, _rows(rng, relation)
+    label, rows = relation.label, said_rows(rng, relation)
     others = [field for field in relation.of_kind("int", "real", "text", "date", "bool") if field is not label]
     if label.pool and others and rng.random() < 0.4:
         value, field = rng.choice(label.pool), rng.choice(others)
         of = rng.choice([value, value, f"the {relation.name.spoken} {value}"])
         start = rng.choice(["What is the", "Show the", "Tell me the", "Find the"])
-        sql = f"SELECT {field.id} FROM {relation.id} WHERE {label.id} = {_quoted(value)}"
-        return f"{start} {_said(rng, field)} of {of}", sql
+        sql = f"SELECT {field.id} FROM {relation.id} WHERE {label.id} = {quoted(value)}"
+        return f"{start} {said_column(rng, field)} of {of}", sql
     if not others:
         return f"{rng.choice(['List', 'Show'])} the {rows}", f"SELECT * FROM {relation.id}"
     field = rng.choice(others)
@@ -184,12 +191,12 @@ def _list(rng: random.Random, relation: Relation, _: Schema) -> Pair:
     if rng.random() < 0.22:
         return _which(rng, relation)
     english, where = _where(rng, relation, 0.75)
-    rows = _rows(rng, relation)
+    rows = said_rows(rng, relation)
     if rng.random() < 0.2:
         start = rng.choice(["List all", "Show all", "Show all columns of the", "Find all", "Show me all", "Get all"])
         return f"{start} {rows}{english}", f"SELECT * FROM {relation.id}{where}"
     shown = _shown(rng, relation)
-    said = _join_words([_said(rng, field) for field in shown])
+    said = _join_words([said_column(rng, field) for field in shown])
     start = rng.choice(
         ["List the", "Show the", "What is the", "What are the", "Find the", "Give me the", "Return the", "Get the"]
     )
@@ -204,11 +211,11 @@ def _list(rng: random.Random, relation: Relation, _: Schema) -> Pair:
 
 def _count(rng: random.Random, relation: Relation, _: Schema) -> Pair:
     english, where = _where(rng, relation, 0.75)
-    rows = _rows(rng, relation)
+    rows = said_rows(rng, relation)
     texts = relation.of_kind("text")
     if texts and rng.random() < 0.2:
         field = rng.choice(texts)
-        said = plural(_said(rng, field))
+        said = plural(said_column(rng, field))
         form = rng.choice([f"How many different {said} do {rows} have", f"Count the distinct {said} of {rows}"])
         return form + english, f"SELECT COUNT(DISTINCT {field.id}) FROM {relation.id}{where}"
     form = rng.choice(
@@ -217,7 +224,7 @@ def _count(rng: random.Random, relation: Relation, _: Schema) -> Pair:
     return form + english, f"SELECT COUNT(*) FROM {relation.id}{where}"
 
 
-_AGGREGATES = {
+AGGREGATES = {
     "AVG": ["average", "mean"],
     "SUM": ["total", "sum of the", "overall"],
     "MIN": ["lowest", "minimum", "smallest"],
@@ -231,16 +238,16 @@ def _aggregate(rng: random.Random, relation: Relation, schema: Schema) -> Pair:
         return _list(rng, relation, schema)
     english, where = _where(rng, relation, 0.55)
     field = rng.choice(numbers)
-    function = rng.choice(list(_AGGREGATES))
-    said = f"{rng.choice(_AGGREGATES[function])} {_said(rng, field)}"
+    function = rng.choice(list(AGGREGATES))
+    said = f"{rng.choice(AGGREGATES[function])} {said_column(rng, field)}"
     calls = f"{function}({field.id})"
     if rng.random() < 0.2:
-        second = rng.choice(list(_AGGREGATES))
+        second = rng.choice(list(AGGREGATES))
         other = rng.choice(numbers)
-        said += f" and the {rng.choice(_AGGREGATES[second])} {_said(rng, other)}"
+        said += f" and the {rng.choice(AGGREGATES[second])} {said_column(rng, other)}"
         calls += f", {second}({other.id})"
     start = rng.choice(["What is the", "Find the", "Show the", "Compute the", "Give me the"])
-    return f"{start} {said} of {rng.choice(['all ', '', 'the '])}{_rows(rng, relation)}{english}", (
+    return f"{start} {said} of {rng.choice(['all ', '', 'the '])}{said_rows(rng, relation)}{english}", (
         f"SELECT {calls} FROM {relation.id}{where}"
     )
 
@@ -269,10 +276,10 @@ def _order(rng: random.Random, relation: Relation, schema: Schema) -> Pair:
     descending = rng.random() < 0.6
     shown = _shown(rng, relation, 2)
     columns = ", ".join(field.id for field in shown)
-    said = _join_words([_said(rng, field) for field in shown])
+    said = _join_words([said_column(rng, field) for field in shown])
     english, where = _where(rng, relation, 0.35)
     suffix = " DESC" if descending else ""
-    rows = _rows(rng, relation)
+    rows = said_rows(rng, relation)
     start = rng.choice(["List the", "Show the", "Find the", "Give me the"])
     if rng.random() < 0.5:
         order = (
@@ -281,15 +288,15 @@ def _order(rng: random.Random, relation: Relation, schema: Schema) -> Pair:
             else rng.choice(["in ascending order of", "ordered by", "sorted by", "in order of"])
         )
         if order == "from highest to lowest":
-            order = f"ordered by {_said(rng, key)} from highest to lowest"
+            order = f"ordered by {said_column(rng, key)} from highest to lowest"
         else:
-            order += f" {_said(rng, key)}"
+            order += f" {said_column(rng, key)}"
         return f"{start} {said} of {rows}{english} {order}", (
             f"SELECT {columns} FROM {relation.id}{where} ORDER BY {key.id}{suffix}"
         )
     number = rng.choice([1, 1, 2, 3, 5, 10, rng.randint(2, 20)])
     most = rng.choice(["highest", "largest", "greatest"]) if descending else rng.choice(["lowest", "smallest"])
-    superlative = _SUPERLATIVES.get((key.id.lower(), descending))
+    superlative = _SUPERLATIVES.get((key.bare.lower(), descending))
     if superlative and rng.random() < 0.6:
         rows = rows if number > 1 else relation.name.spoken
         question = f"{start} {said} of the {f'{number} ' if number > 1 else ''}{superlative} {rows}{english}"
@@ -297,14 +304,14 @@ def _order(rng: random.Random, relation: Relation, schema: Schema) -> Pair:
         label = relation.label
         columns = label.id
         verb = rng.choice(["has", "is the one with", "with"])
-        question = f"Which {relation.name.spoken}{english} {verb} the {most} {_said(rng, key)}"
+        question = f"Which {relation.name.spoken}{english} {verb} the {most} {said_column(rng, key)}"
     elif number == 1:
-        question = f"{start} {said} of the {relation.name.spoken}{english} with the {most} {_said(rng, key)}"
+        question = f"{start} {said} of the {relation.name.spoken}{english} with the {most} {said_column(rng, key)}"
     elif rng.random() < 0.5:
-        question = f"{start} {said} of the {number} {rows}{english} with the {most} {_said(rng, key)}"
+        question = f"{start} {said} of the {number} {rows}{english} with the {most} {said_column(rng, key)}"
     else:
         end = "top" if descending else "bottom"
-        question = f"{start} {said} of the {end} {number} {rows}{english} by {_said(rng, key)}"
+        question = f"{start} {said} of the {end} {number} {rows}{english} by {said_column(rng, key)}"
     return question, f"SELECT {columns} FROM {relation.id}{where} ORDER BY {key.id}{suffix} LIMIT {number}"
 
 
@@ -314,7 +321,7 @@ def _group(rng: random.Random, relation: Relation, schema: Schema) -> Pair:
         return _count(rng, relation, schema)
     by = rng.choice(groups)
     numbers = [field for field in relation.of_kind("int", "real") if field is not by]
-    rows, said = _rows(rng, relation), _said(rng, by)
+    rows, said = said_rows(rng, relation), said_column(rng, by)
     each = rng.choice([f"for each {said}", f"per {said}", f"by {said}", f"grouped by {said}"])
     english, where = _where(rng, relation, 0.2)
     tail = f" FROM {relation.id}{where} GROUP BY {by.id}"
@@ -323,8 +330,8 @@ def _group(rng: random.Random, relation: Relation, schema: Schema) -> Pair:
         form = rng.choice([f"How many {rows} are there{english} {each}", f"Count the {rows}{english} {each}"])
         return form, f"SELECT {by.id}, COUNT(*){tail}"
     if draw < 0.65:
-        function, field = rng.choice(list(_AGGREGATES)), rng.choice(numbers)
-        what = f"{rng.choice(_AGGREGATES[function])} {_said(rng, field)}"
+        function, field = rng.choice(list(AGGREGATES)), rng.choice(numbers)
+        what = f"{rng.choice(AGGREGATES[function])} {said_column(rng, field)}"
         start = rng.choice(["What is the", "Show the", "Find the"])
         return f"{start} {what} of {rows}{english} {each}", f"SELECT {by.id}, {function}({field.id}){tail}"
     if draw < 0.85:
@@ -348,7 +355,7 @@ def _join(rng: random.Random, relation: Relation, schema: Schema) -> Pair:
         return _list(rng, relation, schema)
     child, key, parent = rng.choice(schema.links)
     joined = f"{child.id} JOIN {parent.id} ON {child.id}.{key.id} = {parent.id}.{parent.fields[0].id}"
-    child_rows, parent_row = _rows(rng, child), parent.name.spoken
+    child_rows, parent_row = said_rows(rng, child), parent.name.spoken
     restricted = parent.of_kind("int", "real", "text", "date", "bool")
     shown = child.of_kind("int", "real", "text", "date", "bool")
     if rng.random() < 0.4:
@@ -361,7 +368,7 @@ def _join(rng: random.Random, relation: Relation, schema: Schema) -> Pair:
         english, where = condition(rng, by, f"{parent.id}.{by.id}")
         start = rng.choice(["List the", "Show the", "Find the", "What is the"])
         link = rng.choice(["of", "belonging to", "that belong to"])
-        question = f"{start} {_said(rng, field)} of {child_rows} {link} {plural(parent_row)} {english}"
+        question = f"{start} {said_column(rng, field)} of {child_rows} {link} {plural(parent_row)} {english}"
         return question, f"SELECT {child.id}.{field.id} FROM {joined} WHERE {where}"
     if draw < 0.5:
         by = rng.choice(restricted)
@@ -372,19 +379,21 @@ def _join(rng: random.Random, relation: Relation, schema: Schema) -> Pair:
     if draw < 0.75:
         field, other = rng.choice(shown), rng.choice(restricted)
         start = rng.choice(["Show the", "List the", "Give me the"])
-        question = f"{start} {_said(rng, field)} of {rng.choice(['all ', 'each ', ''])}{child_rows} with the "
-        question += rng.choice([f"{_said(rng, other)} of their {parent_row}", f"{parent_row} {_said(rng, other)}"])
+        question = f"{start} {said_column(rng, field)} of {rng.choice(['all ', 'each ', ''])}{child_rows} with the "
+        question += rng.choice(
+            [f"{said_column(rng, other)} of their {parent_row}", f"{parent_row} {said_column(rng, other)}"]
+        )
         return question, f"SELECT {child.id}.{field.id}, {parent.id}.{other.id} FROM {joined}"
     labels = parent.of_kind("text") or [parent.fields[0]]
     label = rng.choice(labels)
     numbers = child.of_kind("int", "real")
     grouped = f"FROM {joined} GROUP BY {parent.id}.{label.id}"
     of_parent = rng.choice(
-        [f"for each {parent_row} {_said(rng, label)}", f"per {_said(rng, label)} of the {parent_row}"]
+        [f"for each {parent_row} {said_column(rng, label)}", f"per {said_column(rng, label)} of the {parent_row}"]
     )
     if numbers and rng.random() < 0.5:
-        function, field = rng.choice(list(_AGGREGATES)), rng.choice(numbers)
-        what = f"{rng.choice(_AGGREGATES[function])} {_said(rng, field)}"
+        function, field = rng.choice(list(AGGREGATES)), rng.choice(numbers)
+        what = f"{rng.choice(AGGREGATES[function])} {said_column(rng, field)}"
         start = rng.choice(["What is the", "Show the", "Find the"])
         question = f"{start} {what} of {child_rows} {of_parent}"
         return question, f"SELECT {parent.id}.{label.id}, {function}({child.id}.{field.id}) {grouped}"
@@ -394,7 +403,7 @@ def _join(rng: random.Random, relation: Relation, schema: Schema) -> Pair:
 
 def _linked(rng: random.Random, child: Relation, parent: Relation, joined: str) -> Pair:
     """Questions about rows by what belongs to them: the most, more than so many, the total of one."""
-    label, rows = parent.label, _rows(rng, child)
+    label, rows = parent.label, said_rows(rng, child)
     column, numbers = f"{parent.id}.{label.id}", child.of_kind("int", "real")
     draw = rng.random()
     if draw < 0.3:
@@ -406,16 +415,16 @@ def _linked(rng: random.Random, child: Relation, parent: Relation, joined: str) 
     if draw < 0.5:
         number = rng.randint(1, 9)
         operator, phrase = rng.choice([(">", "more than"), (">=", "at least"), ("<", "fewer than")])
-        start = rng.choice([f"Which {_rows(rng, parent)} have", f"Find all {_rows(rng, parent)} with"])
+        start = rng.choice([f"Which {said_rows(rng, parent)} have", f"Find all {said_rows(rng, parent)} with"])
         tail = f"GROUP BY {column} HAVING COUNT(*) {operator} {number}"
         return f"{start} {phrase} {number} {rows}", f"SELECT {column} FROM {joined} {tail}"
     if draw < 0.75 and label.pool:
         value = rng.choice(label.pool)
         of = rng.choice([value, f"the {parent.name.spoken} {value}"])
-        where = f"FROM {joined} WHERE {column} = {_quoted(value)}"
+        where = f"FROM {joined} WHERE {column} = {quoted(value)}"
         if numbers and rng.random() < 0.5:
-            function, field = rng.choice(list(_AGGREGATES)), rng.choice(numbers)
-            what = f"{rng.choice(_AGGREGATES[function])} {_said(rng, field)}"
+            function, field = rng.choice(list(AGGREGATES)), rng.choice(numbers)
+            what = f"{rng.choice(AGGREGATES[function])} {said_column(rng, field)}"
             question = f"{rng.choice(['What is the', 'Find the'])} {what} of {rows} {rng.choice(['of', 'for'])} {of}"
             return question, f"SELECT {function}({child.id}.{field.id}) {where}"
         question = rng.choice([f"How many {rows} does {of} have", f"Count the {rows} of {of}"])
@@ -428,9 +437,8 @@ def _linked(rng: random.Random, child: Relation, parent: Relation, joined: str) 
     field = rng.choice(fields)
     english, where = condition(rng, field, f"{child.id}.{field.id}")
     start = rng.choice(["Show the", "List the", "Find the"])
-    question = (
-        f"{start} {_said(rng, shown)} of {_rows(rng, parent)} {rng.choice(['that have', 'having'])} {rows} {english}"
-    )
+    said, having = f"{said_column(rng, shown)} of {said_rows(rng, parent)}", rng.choice(["that have", "having"])
+    question = f"{start} {said} {having} {rows} {english}"
     return question, f"SELECT {parent.id}.{shown.id} FROM {joined} WHERE {where}"
 
 
@@ -439,11 +447,11 @@ def _nested(rng: random.Random, relation: Relation, schema: Schema) -> Pair:
     if schema.links and draw < 0.4:
         child, key, parent = rng.choice(schema.links)
         shown = _shown(rng, parent, 2)
-        said = _join_words([_said(rng, field) for field in shown])
+        said = _join_words([said_column(rng, field) for field in shown])
         negative = rng.random() < 0.7
         have = rng.choice(["without", "that have no", "with no"]) if negative else rng.choice(["with", "that have"])
         columns = ", ".join(field.id for field in shown)
-        question = f"{rng.choice(['List the', 'Show the', 'Find the'])} {said} of {_rows(rng, parent)} {have} "
+        question = f"{rng.choice(['List the', 'Show the', 'Find the'])} {said} of {said_rows(rng, parent)} {have} "
         question += plural(child.name.spoken)
         within = f"{'NOT ' if negative else ''}IN (SELECT {key.id} FROM {child.id})"
         return question, f"SELECT {columns} FROM {parent.id} WHERE {parent.fields[0].id} {within}"
@@ -451,7 +459,7 @@ def _nested(rng: random.Random, relation: Relation, schema: Schema) -> Pair:
     if not numbers:
         return _count(rng, relation, schema)
     field = rng.choice(numbers)
-    said = _said(rng, field)
+    said = said_column(rng, field)
     operator, function, phrase = rng.choice(
         [
             (">", "AVG", f"whose {said} is above the average"),
@@ -463,12 +471,12 @@ def _nested(rng: random.Random, relation: Relation, schema: Schema) -> Pair:
     )
     where = f"FROM {relation.id} WHERE {field.id} {operator} (SELECT {function}({field.id}) FROM {relation.id})"
     if rng.random() < 0.35:
-        return f"How many {_rows(rng, relation)} are there {phrase}", f"SELECT COUNT(*) {where}"
+        return f"How many {said_rows(rng, relation)} are there {phrase}", f"SELECT COUNT(*) {where}"
     shown = _shown(rng, relation, 2)
     start = rng.choice(["List the", "Show the", "Find the"])
-    english = _join_words([_said(rng, column) for column in shown])
+    english = _join_words([said_column(rng, column) for column in shown])
     columns = ", ".join(column.id for column in shown)
-    return f"{start} {english} of {_rows(rng, relation)} {phrase}", f"SELECT {columns} {where}"
+    return f"{start} {english} of {said_rows(rng, relation)} {phrase}", f"SELECT {columns} {where}"
 
 
 def _combined(rng: random.Random, relation: Relation, schema: Schema) -> Pair:
@@ -487,7 +495,9 @@ def _combined(rng: random.Random, relation: Relation, schema: Schema) -> Pair:
         ]
     )
     select = f"SELECT {shown.id} FROM {relation.id} WHERE "
-    question = f"{rng.choice(['List the', 'Show the', 'Find the'])} {_said(rng, shown)} of {_rows(rng, relation)} "
+    question = (
+        f"{rng.choice(['List the', 'Show the', 'Find the'])} {said_column(rng, shown)} of {said_rows(rng, relation)} "
+    )
     return question + form.format(left=left, right=right), f"{select}{left_sql} {operator} {select}{right_sql}"
 
 

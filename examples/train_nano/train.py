@@ -4,16 +4,22 @@
 
 Started again with the same ``--out``, it goes on from the last checkpoint.  Data and learning rate follow the number of
 steps, so every machine does the same training, and a slow or busy one only takes longer; the log has processor time.
+``--device cuda`` trains on a GPU, for which several processes make the rows.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import math
+import multiprocessing
 import shutil
 import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,32 +29,42 @@ from card import write_card
 from constrained import grammar_constraint
 from corpus import tasks
 from evaluate import evaluate, quick_check, summary
-from packing import ROW_LENGTH, batches
+from packing import ROW_LENGTH, Batch, Rows, assembled, packed
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from tokenizer import build_tokenizer
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-__all__ = ["model_config", "train"]
+__all__ = ["Plan", "arguments_of", "fit", "model_config"]
 
 SEED = 0
 STEPS = 9_250
-RATE = (
-    (0, 0.02),
-    (80, 1.0),
-    (3_960, 1.0),
-    (7_940, 0.18),
-    (8_100, 0.5),
-    (8_250, 0.474),
-    (8_750, 0.321),
-    (STEPS, 0.0),
-)
-"""The learning rate's factor at these steps, linear in between: it rises again where the stream begins to drill
-records (``corpus.DRILL_FROM``), because at the rate that it had fallen to little more would be learned."""
-MATRIX_RATE = 4e-3
-VECTOR_RATE = 3e-3
+TASKS = 224_000
+"""The tasks of a run of rows of ten, by which the stream's spread goes: a run of more rows meets more of each kind."""
+TASKS_OF_A_ROW = 2.4
+RATE = ((0.0, 0.02), (0.01, 1.0), (0.5, 1.0), (1.0, 0.0))
+"""The learning rate's factor at these shares of the training, linear in between."""
 SAVE_EVERY = 250
-CHECK_EVERY = 3
-"""A look at held-out examples at every third checkpoint."""
+CHUNK = 50
+"""Steps whose rows one process makes in one go, from a seed of their own: a run that goes on makes the same ones."""
+CHECK_EVERY = 12
+"""A look at held-out examples at every so many checkpoints."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a model is trained: ``rows`` of a step, made by ``workers`` processes (0: this one), and learning rates.
+
+    Within ``minutes`` by the clock the rates fall sooner, so that they are enough.
+    """
+
+    steps: int
+    rows: int = 10
+    device: str = "cpu"
+    workers: int = 0
+    minutes: float = math.inf
+    seed: int = SEED
+    matrix_rate: float = 4e-3
+    vector_rate: float = 3e-3
 
 
 def model_config(tokenizer: PreTrainedTokenizerFast) -> LlamaConfig:
@@ -70,20 +86,42 @@ def model_config(tokenizer: PreTrainedTokenizerFast) -> LlamaConfig:
     )
 
 
-def _optimizers(model: LlamaForCausalLM) -> list[torch.optim.Optimizer]:
+def _optimizers(model: LlamaForCausalLM, plan: Plan) -> list[torch.optim.Optimizer]:
     """Muon for the matrices of the layers, AdamW for embeddings and norms: about half the steps of AdamW alone."""
     matrices = [p for n, p in model.named_parameters() if p.ndim == 2 and "embed" not in n]
     others = [p for n, p in model.named_parameters() if p.ndim != 2 or "embed" in n]
     return [
-        torch.optim.Muon(matrices, lr=MATRIX_RATE, weight_decay=0.02, adjust_lr_fn="match_rms_adamw"),
-        torch.optim.AdamW(others, lr=VECTOR_RATE, betas=(0.9, 0.98), weight_decay=0.0),
+        torch.optim.Muon(matrices, lr=plan.matrix_rate, weight_decay=0.02, adjust_lr_fn="match_rms_adamw"),
+        torch.optim.AdamW(others, lr=plan.vector_rate, betas=(0.9, 0.98), weight_decay=0.0),
     ]
 
 
 def _rate(progress: float) -> float:
     """The learning rate's factor at a share of the training."""
-    steps, factors = zip(*RATE, strict=True)
-    return float(np.interp(progress * STEPS, steps, factors))
+    shares, factors = zip(*RATE, strict=True)
+    return float(np.interp(progress, shares, factors))
+
+
+def _chunk(tokenizer: PreTrainedTokenizerFast, plan: Plan, first: int) -> list[Rows]:
+    """The rows of the ``CHUNK`` steps from ``first``."""
+    pace = TASKS / plan.steps / (plan.rows * TASKS_OF_A_ROW)
+    stream = tasks(f"{plan.seed + 1}/{first}", start=first / plan.steps * TASKS, pace=pace)
+    return list(islice(packed(stream, tokenizer, plan.rows), min(CHUNK, plan.steps - first)))
+
+
+def _rows(tokenizer: PreTrainedTokenizerFast, plan: Plan, first: int) -> Iterator[Rows]:
+    """The rows of each step from ``first``, a multiple of ``CHUNK``: made by processes, some chunks ahead."""
+    starts = iter(range(first, plan.steps, CHUNK))
+    if plan.workers == 0:
+        for start in starts:
+            yield from _chunk(tokenizer, plan, start)
+        return
+    with ExitStack() as stack:
+        pool = stack.enter_context(multiprocessing.get_context("spawn").Pool(plan.workers))
+        ahead = deque(pool.apply_async(_chunk, (tokenizer, plan, start)) for start in islice(starts, 2 * plan.workers))
+        while ahead:
+            yield from ahead.popleft().get()
+            ahead.extend(pool.apply_async(_chunk, (tokenizer, plan, start)) for start in islice(starts, 1))
 
 
 def _save(out: Path, model: LlamaForCausalLM, state: dict[str, Any]) -> None:
@@ -97,87 +135,125 @@ def export(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: 
     """The float16 model and its tokenizer in the form that ``from_pretrained`` reads."""
     folder.mkdir(parents=True, exist_ok=True)
     half = LlamaForCausalLM(model.config)
-    half.load_state_dict(model.state_dict())
+    half.load_state_dict({name: tensor.cpu() for name, tensor in model.state_dict().items()})
     half.generation_config.eos_token_id = tokenizer.eos_token_id
     half.generation_config.pad_token_id = tokenizer.pad_token_id
     half.half().save_pretrained(str(folder))
     tokenizer.save_pretrained(str(folder))
 
 
-def train(out: Path, steps: int, rows: int) -> Path:
-    """Trains (or goes on) up to ``steps``; returns the folder of the exported model."""
-    out.mkdir(parents=True, exist_ok=True)
-    if not (out / "tokenizer").exists():
-        build_tokenizer(SEED).save_pretrained(str(out / "tokenizer"))
-    tokenizer = AutoTokenizer.from_pretrained(str(out / "tokenizer"))
-    torch.manual_seed(SEED)
-    model = LlamaForCausalLM(model_config(tokenizer))
-    optimizers = _optimizers(model)
+def fit(
+    out: Path,
+    model: LlamaForCausalLM,
+    tokenizer: PreTrainedTokenizerFast,
+    plan: Plan,
+    look: Callable[[Any, Any], dict[str, float]] | None = None,
+) -> Path:
+    """Train a new model on the corpus, or go on from the last checkpoint; returns the folder of the exported model.
+
+    ``look`` gives what is to be logged now and then, with the checkpoint.
+    """
+    model.to(plan.device)
+    optimizers = _optimizers(model, plan)
     used, step, seen = 0.0, 0, 0
     if (out / "checkpoint.pt").exists():
-        state = torch.load(out / "checkpoint.pt")
+        state = torch.load(out / "checkpoint.pt", map_location=plan.device)
         model.load_state_dict(state["model"])
         for optimizer, saved in zip(optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
         used, step, seen = state["used"], state["step"], state["seen"]
-    base = model.model if shutil.which("g++") is None else torch.compile(model.model)
-    stream = batches(itertools.islice(tasks(SEED + 1), seen, None), tokenizer, rows)
-    before, averaged = time.process_time(), math.nan
+    base = torch.compile(model.model) if plan.device == "cpu" and shutil.which("g++") else model.model
+    begun, before, averaged = time.monotonic(), time.process_time(), math.nan
     log = (out / "log.jsonl").open("a", encoding="utf-8")
     columns = (TextColumn("training"), BarColumn(), TextColumn("{task.fields[note]}"), TimeElapsedColumn())
-    with Progress(*columns, refresh_per_second=1) as bar:
-        shown = bar.add_task("training", total=steps, completed=step, note="")
-        while step < steps:
-            batch = next(stream)
-            factor = _rate((step + 1) / steps)
-            for optimizer, peak in zip(optimizers, (MATRIX_RATE, VECTOR_RATE), strict=True):
-                for group in optimizer.param_groups:
-                    group["lr"] = peak * factor
-            with torch.autocast("cpu", dtype=torch.bfloat16):
-                hidden = base(
-                    input_ids=batch.tokens, attention_mask=batch.mask, position_ids=batch.positions, use_cache=False
-                ).last_hidden_state
-                logits = model.lm_head(hidden.reshape(-1, hidden.shape[-1])[batch.predicting])
-            loss = torch.nn.functional.cross_entropy(logits.float(), batch.targets)
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            for optimizer in optimizers:
-                optimizer.step()
-                optimizer.zero_grad(set_to_none=True)
-            step, seen = step + 1, seen + batch.tasks
-            averaged = loss.item() if math.isnan(averaged) else 0.97 * averaged + 0.03 * loss.item()
+    with log, Progress(*columns, refresh_per_second=1) as bar:
+        shown = bar.add_task("training", total=plan.steps, completed=step, note="")
+        for made in _rows(tokenizer, plan, step):
+            progress = max((step + 1) / plan.steps, (time.monotonic() - begun) / 60 / plan.minutes)
+            if progress > 1:
+                break
+            loss = _step(model, base, optimizers, plan, assembled(made, plan.device), _rate(progress))
+            step, seen = step + 1, seen + made.tasks
             now = time.process_time()
             used, before = used + now - before, now
-            bar.update(shown, completed=step, note=f"step {step} of {steps}, loss {averaged:.3f}")
+            if step % 10 == 0:
+                averaged = loss.item() if math.isnan(averaged) else 0.8 * averaged + 0.2 * loss.item()
+                bar.update(shown, completed=step, note=f"step {step} of {plan.steps}, loss {averaged:.3f}")
             if step % 50 == 0:
-                row = {"step": step, "seconds": round(used), "loss": round(averaged, 4), "tasks": seen}
-                log.write(json.dumps({**row, "places": step * rows * ROW_LENGTH}) + "\n")
+                row = {"step": step, "seconds": round(used), "clock": round(time.monotonic() - begun), "tasks": seen}
+                row |= {"device": plan.device, "loss": round(averaged, 4), "places": step * plan.rows * ROW_LENGTH}
+                log.write(json.dumps(row) + "\n")
                 log.flush()
-            if step % SAVE_EVERY == 0 or step == steps:
+            if step % SAVE_EVERY == 0:
                 places = {"used": used, "step": step, "seen": seen}
                 _save(out, model, {"optimizers": [optimizer.state_dict() for optimizer in optimizers], **places})
-                export(model, tokenizer, out / "weights")
-                if step % (SAVE_EVERY * CHECK_EVERY) == 0:
-                    log.write(json.dumps({"step": step, **quick_check(model, tokenizer)}) + "\n")
+                if look is not None and step % (SAVE_EVERY * CHECK_EVERY) == 0:
+                    export(model, tokenizer, out / "weights")
+                    log.write(json.dumps({"step": step, **look(model, tokenizer)}) + "\n")
                     log.flush()
-    log.close()
+    export(model, tokenizer, out / "weights")
     return out / "weights"
+
+
+def _step(
+    model: LlamaForCausalLM,
+    base: Any,
+    optimizers: list[torch.optim.Optimizer],
+    plan: Plan,
+    batch: Batch,
+    factor: float,
+) -> torch.Tensor:
+    """One step of training; the loss is still on the device."""
+    for optimizer, peak in zip(optimizers, (plan.matrix_rate, plan.vector_rate), strict=True):
+        for group in optimizer.param_groups:
+            group["lr"] = peak * factor
+    with torch.autocast(batch.tokens.device.type, dtype=torch.bfloat16):
+        hidden = base(
+            input_ids=batch.tokens, attention_mask=batch.mask, position_ids=batch.positions, use_cache=False
+        ).last_hidden_state
+        logits = model.lm_head(hidden.reshape(-1, hidden.shape[-1])[batch.predicting])
+    loss = torch.nn.functional.cross_entropy(logits.float(), batch.targets)
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    for optimizer in optimizers:
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+    return loss.detach()
+
+
+def arguments_of(parser: argparse.ArgumentParser, steps: int, rows: int) -> argparse.Namespace:
+    """The command line's options of a plan, added to ``parser`` and read."""
+    parser.add_argument("--out", type=Path, required=True, help="folder of checkpoints, log and the exported model")
+    parser.add_argument("--steps", type=int, default=steps, help="fewer: the same schedule, pressed together")
+    parser.add_argument("--rows", type=int, default=rows, help=f"rows of {ROW_LENGTH} tokens in a step")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--device", default="cpu", help="where the model is: cpu or cuda")
+    parser.add_argument("--workers", type=int, default=0, help="processes that make rows; 0: this one")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="end after so many, whatever the steps")
+    return parser.parse_args()
 
 
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True, help="folder of checkpoints, log and the exported model")
-    parser.add_argument("--steps", type=int, default=STEPS, help="fewer: the same schedule, pressed together")
-    parser.add_argument("--rows", type=int, default=10, help=f"rows of {ROW_LENGTH} tokens in a step")
-    parser.add_argument("--threads", type=int, default=2)
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    weights = train(arguments.out, arguments.steps, arguments.rows)
+    parser.add_argument("--tokenizer", type=Path, help="the folder of one that is there; without it one is made")
+    parser.add_argument("--no-evaluation", action="store_true", help="leave the evaluation and the card for later")
+    given = arguments_of(parser, STEPS, 10)
+    torch.set_num_threads(given.threads)
+    given.out.mkdir(parents=True, exist_ok=True)
+    folder = given.tokenizer or given.out / "tokenizer"
+    if not folder.exists():
+        build_tokenizer(SEED).save_pretrained(str(folder))
+    tokenizer = AutoTokenizer.from_pretrained(str(folder))
+    torch.manual_seed(SEED)
+    plan = Plan(given.steps, given.rows, given.device, given.workers, given.minutes)
+    weights = fit(given.out, LlamaForCausalLM(model_config(tokenizer)), tokenizer, plan, quick_check)
+    if given.no_evaluation:
+        return
     for name, constraint in (("evaluation.json", None), ("evaluation-constrained.json", grammar_constraint)):
         results = evaluate(weights, constraint=constraint)
-        (arguments.out / name).write_text(json.dumps(summary(results), indent=2) + "\n", encoding="utf-8")
-    write_card(arguments.out, weights)
+        (given.out / name).write_text(json.dumps(summary(results), indent=2) + "\n", encoding="utf-8")
+    write_card(given.out, weights)
     print((weights / "MODEL_CARD.md").read_text(encoding="utf-8"))
 
 

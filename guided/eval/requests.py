@@ -41,7 +41,7 @@ def sql_request(model: str, database: DatabaseSchema, question: str) -> str:
             )
             for table in database.tables
         ]
-        return nano.sql_prompt(tables, question)
+        return nano.sql_prompt(tables, question, database.dialect)
     tables_text = "\n".join(_definition(table) for table in database.tables)
     return (
         f"Write one {_DIALECTS[database.dialect]} SELECT statement that answers the question."

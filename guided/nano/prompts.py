@@ -53,8 +53,15 @@ class Table:
     foreign_keys: tuple[ForeignKey, ...] = ()
 
 
-def sql_prompt(tables: Iterable[Table], question: str) -> str:
-    """The prompt after which guided-nano writes one SQLite SELECT statement, without a closing semicolon.
+HEADS = {"postgresql": "PostgreSQL", "duckdb": "PostgreSQL"}
+"""The first line of a question's prompt, by dialect: ``SQL`` stands for SQLite and for what the model has not learned.
+DuckDB reads PostgreSQL's spelling of all that it has."""
+
+
+def sql_prompt(tables: Iterable[Table], question: str, dialect: str = "sqlite") -> str:
+    """The prompt after which guided-nano writes one SELECT statement, without a closing semicolon.
+
+    ``dialect`` is that of `guided.grammar.sql.DatabaseSchema`: the model knows SQLite's spelling and PostgreSQL's.
 
     Examples:
         >>> print(sql_prompt([Table("users", (Column("id", "INTEGER"), Column("name", "TEXT")))], "How many users?"))
@@ -64,7 +71,7 @@ def sql_prompt(tables: Iterable[Table], question: str) -> str:
         <BLANKLINE>
     """
     lines = [_table_line(table) for table in tables]
-    return "SQL\n" + "".join(line + "\n" for line in lines) + _one_line(question) + "\n"
+    return HEADS.get(dialect, "SQL") + "\n" + "".join(line + "\n" for line in lines) + _one_line(question) + "\n"
 
 
 def extraction_prompt(schema: Any, text: str) -> str:

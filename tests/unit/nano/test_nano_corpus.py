@@ -15,13 +15,19 @@ from tests.conftest import ROOT
 sys.path.insert(0, str(ROOT / "examples" / "train_nano"))
 
 import words
+from constrained import database_schema
 from corpus import tasks
-from databases import database, same_result
+from databases import database, definitions, same_result
 from evaluate import examples, fields_right
+from everyday_questions import everyday_question, has_chain
 from names import RESERVED, column_name
 from record_corpus import DRILL, PLAIN, dumped, random_record_case
-from sql_corpus import random_schema
+from sql_corpus import random_schema, rendered, spelled
 from sql_questions import random_question
+from sql_spelling import Spelling
+
+import guided
+from tests.vocabularies import of_bytes
 
 
 def test_a_seed_gives_one_stream_and_another_seed_another():
@@ -50,6 +56,52 @@ def test_every_statement_runs_in_sqlite_and_most_find_rows(held_out: bool):
             assert not sql.endswith((";", " "))
             assert "  " not in sql
     assert found > 0.9 * 750
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+def test_every_everyday_statement_runs_in_sqlite_and_most_find_rows(held_out: bool):
+    rng = random.Random(12)
+    found, joins = 0, 0
+    for _ in range(100):
+        schema = random_schema(rng, words.Lexicon(held_out, 0.3), tables=rng.choice([None, 3]))
+        connection = database(schema, 1)
+        for _ in range(4):
+            _, sql = everyday_question(rng, schema)
+            joins += " AS t3 " in sql
+            assert has_chain(schema) or " AS t3 " not in sql
+            found += bool(connection.execute(sql).fetchall())
+            assert "  " not in sql
+    assert found > 0.9 * 400
+    assert joins > 10
+
+
+def test_every_statement_in_postgresql_s_spelling_runs_there(databases):
+    sqlalchemy = pytest.importorskip("sqlalchemy")
+    rng = random.Random(16)
+    quoted = 0
+    for _ in range(10):
+        schema = spelled(random_schema(rng, words.TRAINING, tables=3), Spelling.POSTGRESQL)
+        engine = sqlalchemy.create_engine(databases("postgresql").create(*definitions(schema)))
+        with engine.connect() as connection:
+            for form in [everyday_question] * 12 + [random_question] * 12:
+                _, sql = form(rng, schema)
+                quoted += '"' in sql
+                connection.exec_driver_sql("EXPLAIN " + sql.replace("%", "%%"))
+        engine.dispose()
+    assert quoted > 0
+
+
+def test_every_statement_is_in_the_language_of_its_database():
+    rng = random.Random(14)
+    vocabulary = of_bytes()
+    for spelling in Spelling:
+        for _ in range(6):
+            schema = spelled(random_schema(rng, words.TRAINING, tables=3), spelling)
+            grammar = guided.sql(database_schema(rendered(schema), spelling.value))
+            constraint = guided.compile(grammar, vocabulary)
+            for form in [everyday_question] * 10 + [random_question] * 4:
+                _, sql = form(rng, schema)
+                assert constraint.is_accepting(constraint.advance_bytes(constraint.start, sql.encode())), sql
 
 
 @pytest.mark.parametrize("name", ["records", "familiar"])

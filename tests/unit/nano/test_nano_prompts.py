@@ -35,6 +35,14 @@ def test_the_sql_prompt_is_as_trained():
     )
 
 
+@pytest.mark.parametrize(
+    ("dialect", "head"),
+    [("sqlite", "SQL"), ("postgresql", "PostgreSQL"), ("duckdb", "PostgreSQL"), ("mysql", "SQL"), ("mariadb", "SQL")],
+)
+def test_the_first_line_says_whose_spelling_is_wanted(dialect: str, head: str):
+    assert sql_prompt([Table("t", (Column("c", "int"),))], "q", dialect) == f"{head}\nt(c int)\nq\n"
+
+
 def test_the_extraction_prompt_is_as_trained():
     schema = {
         "type": "object",

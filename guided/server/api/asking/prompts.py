@@ -92,7 +92,7 @@ def _worded(loaded: LoadedModel, messages: Sequence[Message], tools: Sequence[di
             texts.append(" ".join(f"{call.function.name} {call.function.arguments}" for call in message.tool_calls))
     if loaded.name == PACKAGED:
         if isinstance(topic, DatabaseSchema):
-            return nano.sql_prompt(_tables(topic), " ".join(texts))
+            return nano.sql_prompt(_tables(topic), " ".join(texts), topic.dialect)
         if topic is not None:
             return nano.extraction_prompt(topic, " ".join(texts))
         if tools:
