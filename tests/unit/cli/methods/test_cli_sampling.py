@@ -88,7 +88,7 @@ def test_statements_are_sampled_too(guided_cli, database, tmp_path):
     replay = tmp_path / "run.html"
     # Random weights rarely end a query, so this is the packaged model.
     result = guided_cli(
-        *("sql", "--db", database, "Show the names of all people.", "--no-run", "--json", "--max-new-tokens", 40),
+        *("sql", "--db", database, "How many people are there?", "--no-run", "--json", "--max-new-tokens", 60),
         *("--sampler", "smc", "--particles", 4, "--replay", replay),
     )
     assert (result.exit_code, result.stderr) == (0, "")
