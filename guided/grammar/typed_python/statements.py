@@ -120,8 +120,8 @@ class _Statements:
             found.append([*self.headed(margin, "while "), ("body", level + 1, True, False)])
             for name, kind in self.scope.names.items():
                 for items in self.lists_of(kind):
-                    head = [said(f"{margin}for {name} in "), ("iterated", items), said(":"), _BREAK]
-                    found.append([*head, ("body", level + 1, True, False)])
+                    head = said(f"{margin}for {name} in ")
+                    found.append([head, ("iterated", items), said(":"), _BREAK, ("body", level + 1, True, False)])
         return found
 
     def written_attributes(self, kind: Any) -> list[tuple[str, Any]]:

@@ -191,6 +191,7 @@ PROGRAM = """
 import signal, sys
 from guided.grammar.sql import run_query
 signal.signal(signal.SIGINT, signal.default_int_handler)
+run_query(sys.argv[1], "SELECT COUNT(*) FROM t")  # loads what it needs: the signal is for the query
 print("ready", flush=True)
 try:
     run_query(sys.argv[1], sys.argv[2], seconds=300)
