@@ -64,6 +64,7 @@ __all__ = [
     "leave_table",
     "may_enter", "may_join",
     "may_order",
+    "next_item",
     "order_all",
     "settled_sources",
     "term_of",
@@ -148,6 +149,11 @@ def end_items(query: Query) -> Query | None:
 def lacks_columns(query: Query) -> bool:
     """Are more columns demanded than there are?"""
     return query.goals is not None and len(query.outputs) < len(query.goals)
+
+
+def next_item(query: Query) -> Query | None:
+    """Before the comma of one more column."""
+    return query if query.goals is None or lacks_columns(query) else None
 
 
 def all_columns(query: Query) -> Query | None:

@@ -32,9 +32,10 @@ class _Row(NamedTuple):
 def compared_row(body: Node, query: Node) -> Node:
     """What follows the first part of a row in brackets: its other parts, and what it is compared with."""
     part = seq(Action(_begin_part), body, Action(_end_part))
-    left = seq(Action(_begin), _COMMA, part, Star(seq(_COMMA, part)), _CLOSE)
+    left = seq(Action(_begin), _COMMA, part, Star(seq(Action(_next_part), _COMMA, part)), _CLOSE)
     other = seq(Action(_begin_other), body, Action(_end_other))
-    right = seq(_OPEN, other, Star(seq(_COMMA, other), _wants_other), Action(_whole), _CLOSE)
+    others = Star(seq(Action(_next_other), _COMMA, other), _wants_other)
+    right = seq(_OPEN, other, others, Action(_whole), _CLOSE)
     compare = seq(choice(*map(Sign, COMPARISONS)), right)
     inside = choice(
         seq(Action(_enter), query, Action(_leave)), listed(right, _COMMA)
@@ -62,8 +63,13 @@ def _row(query: Query) -> _Row:
     return row
 
 
+def _next_part(query: Query) -> Query | None:
+    """Before the comma of one more part."""
+    return query if len(_row(query).types) < MOST_COLUMNS else None
+
+
 def _begin_part(query: Query) -> Query | None:
-    return do.push(query, SORTABLE) if len(_row(query).types) < MOST_COLUMNS else None
+    return do.push(query, SORTABLE)
 
 
 def _end_part(query: Query) -> Query | None:
@@ -93,6 +99,11 @@ def _end_other(query: Query) -> Query | None:
 def _wants_other(query: Query) -> bool:
     row = _row(query)
     return row.read < len(row.types)
+
+
+def _next_other(query: Query) -> Query | None:
+    """Before the comma of one more part on the right, where the left has one."""
+    return query if _wants_other(query) else None
 
 
 def _whole(query: Query) -> Query | None:

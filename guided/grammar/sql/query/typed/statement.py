@@ -188,9 +188,8 @@ def _items(dialect: TypedDialect, catalog: names.Catalog, body: Node) -> Node:
         # A text that ends soon has a value: `*` would need a FROM.
         lambda query: 0,
     )
-    return seq(
-        item, Star(seq(_COMMA, item), lambda query: bool(new_names.wanted(query)) or clauses.lacks_columns(query))
-    )
+    more = seq(Action(clauses.next_item), _COMMA, item)
+    return seq(item, Star(more, lambda query: bool(new_names.wanted(query)) or clauses.lacks_columns(query)))
 
 
 def _sources(dialect: TypedDialect, catalog: names.Catalog, body: Node, query: Node) -> Node:

@@ -17,7 +17,8 @@ _OPEN, _CLOSE, _COMMA = Sign("("), Sign(")"), Sign(",")
 def values(body: Node) -> Node:
     """VALUES and its rows."""
     cell = seq(Action(_begin_cell), body, Action(_end_cell))
-    row = seq(Action(_begin_row), _OPEN, cell, Star(seq(_COMMA, cell), _wants_cell), Action(_end_row), _CLOSE)
+    more = Star(seq(Action(_next_cell), _COMMA, cell), _wants_cell)
+    row = seq(Action(_begin_row), _OPEN, cell, more, Action(_end_row), _CLOSE)
     return seq(words("VALUES"), Action(_begin), row, Star(seq(_COMMA, row)), Action(_end))
 
 
@@ -31,6 +32,12 @@ def _begin(query: Query) -> Query | None:
 
 def _begin_row(query: Query) -> Query:
     return query._replace(cell=0)
+
+
+def _next_cell(query: Query) -> Query | None:
+    """Before the comma of one more cell: the first row, or what is demanded, says how many there are."""
+    free = not query.distinct and query.goals is None
+    return query if free or _wants_cell(query) else None
 
 
 def _begin_cell(query: Query) -> Query | None:

@@ -23,8 +23,8 @@ def alias_with_columns(dialect: TypedDialect) -> Node:
     """The name, and the list of all columns, if there is one."""
     named = choice(seq(words("AS"), Name(_Alias())), Name(_Alias(dialect.keywords)))
     column = Name(_Column())
-    wanted = Star(seq(_COMMA, column), lambda query: query.cell < len(query.relation.columns))
-    listed = seq(Action(_begin), Sign("("), column, wanted, Sign(")"), Action(_listed))
+    wanted = Star(seq(Action(_next), _COMMA, column), lambda query: query.cell < len(query.relation.columns))
+    listed = seq(Action(_begin), Sign("("), column, wanted, Action(_whole), Sign(")"), Action(_listed))
     return seq(named, Choice((Action(_unlisted), listed), lambda query: 0 if _fits(query, query.name) else 1))
 
 
@@ -63,16 +63,25 @@ def _begin(query: Query) -> Query | None:
     return query._replace(cell=0) if _can_be_listed(query, waiting, kinds) else None
 
 
+def _next(query: Query) -> Query | None:
+    """Before another column, where there is one."""
+    assert query.relation is not None
+    return query if query.cell < len(query.relation.columns) else None
+
+
 def _unlisted(query: Query) -> Query | None:
     """No list follows."""
     return with_source(query, query.name) if _fits(query, query.name) else None
 
 
-def _listed(query: Query) -> Query | None:
-    """Behind the list, which has all columns."""
+def _whole(query: Query) -> Query | None:
+    """Before the end of the list, which has all columns."""
     assert query.relation is not None
-    if query.cell != len(query.relation.columns):
-        return None
+    return query if query.cell == len(query.relation.columns) else None
+
+
+def _listed(query: Query) -> Query | None:
+    """Behind the list."""
     return with_source(query._replace(cell=0), query.name)
 
 

@@ -1,0 +1,41 @@
+"""Lists whose length is known take no comma behind their last item: nothing could follow it."""
+
+from __future__ import annotations
+
+import pytest
+
+import guided
+from guided.grammar.sql import Column, DatabaseSchema, NameCase, Table
+from tests.vocabularies import of_bytes
+
+FULL = (
+    "SELECT 1 UNION SELECT 1",
+    "WITH x(a) AS (SELECT 1",
+    "SELECT (1, 2) IN (SELECT 1, 2",
+    "SELECT (1, 2) = (1, 2",
+    "SELECT (1, 2) IN ((1, 2",
+    "VALUES (1, 2), (3, 4",
+    'SELECT 1 FROM (SELECT 1, 2) AS s("a", b',
+)
+
+
+@pytest.fixture(scope="module", params=["postgresql", "duckdb"])
+def constraint(request: pytest.FixtureRequest):
+    table = Table("election", (Column("id", "INTEGER"), Column("name", "TEXT")))
+    names = NameCase.LOWERED if request.param == "postgresql" else NameCase.IGNORED
+    schema = DatabaseSchema((table,), dialect=request.param, table_names=names, column_names=names)
+    return guided.compile(guided.sql(schema), of_bytes())
+
+
+@pytest.mark.parametrize("text", FULL)
+def test_no_comma_follows_the_last_item(constraint, text):
+    state = constraint.advance_bytes(constraint.start, text.encode())
+    assert state
+    assert constraint.is_accepting(constraint.advance_bytes(state, constraint.shortest_text(state)))
+    assert constraint.advance_bytes(state, b",") == 0
+
+
+def test_a_list_of_columns_ends_with_the_last_only(constraint):
+    state = constraint.advance_bytes(constraint.start, b"SELECT 1 FROM (SELECT 1, 2) AS s(a")
+    assert constraint.advance_bytes(state, b")") == 0
+    assert constraint.shortest_text(state).startswith(b",")
