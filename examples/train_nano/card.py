@@ -44,6 +44,10 @@ everyday field names of the last row).
 | --- | --- | --- |
 {table}
 
+SQL under constraint was asked for within 200 tokens, some of which are single letters. So near its end the grammar of SQL
+keeps room for the end and refuses names and strings too early: with 600 tokens 97.5 % of the first 40 everyday questions
+are right, with 200 tokens 70 % of these.
+
 SQL counts as right when it gives the rows of the reference statement, in its order where it has one, in two differently
 filled random databases of 40 rows a table. Fields are counted over the union of the expected and the written ones, so
 an invented field is an error. The examples come from the same generator as the training data, with other words:
@@ -83,7 +87,7 @@ def model_card(
     """The card's text; ``bound`` is None where the evaluation under constraint was not run."""
 
     def cell(results: dict[str, Any] | None, name: str) -> str:
-        if results is None:
+        if results is None or name not in results:
             return "not measured"
         result = results[name]
         return f"{100 * result['right']:.1f} % of {result['of']}"

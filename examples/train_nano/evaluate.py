@@ -45,7 +45,8 @@ __all__ = [
 
 SEED = 20_260
 BATCH = 20
-MOST_NEW_TOKENS = 200
+MOST_NEW_TOKENS = 600
+"""Far from what an answer takes: nearer to its end the language of SQL gives up free names and strings."""
 SETS = ("sql", "everyday", "postgresql", "records", "familiar")
 """Plain and everyday questions in SQLite, both kinds in PostgreSQL, records over unseen and over everyday names."""
 
