@@ -34,10 +34,10 @@ class Activations(Checked):
     >>> from guided.steer import Activations, Stack, contrastive_vector
     >>> model = language_model(guided.hf.load())
     >>> ids = model.tokenizer.encode
-    >>> digits = contrastive_vector(model, [ids("1 2 3 4")], [ids("a b c d")], block=4, strength=2.0)
+    >>> digits = contrastive_vector(model, [ids("1 2 3 4")], [ids("a b c d")], block=3, strength=2.0)
     >>> def preference(over):  # for a number to a word
-    ...     logits = next_logits(over, [ids("The answer:")])[0]
-    ...     return float(logits[ids(" 5")[0]] - logits[ids(" the")[0]])
+    ...     logits = next_logits(over, [ids("The answer: ")])[0]
+    ...     return float(logits[ids("5")[0]] - logits[ids("the")[0]])
     >>> preference(Stack([Activations((digits,))]).over(model)) > preference(model) + 1
     True
     """

@@ -70,7 +70,7 @@ def test_without_an_engine_it_is_the_model_alone(nano, tokens):
 
 def test_draws_are_functions_of_the_seed(nano, tokens):
     def drawn(seed):
-        return run_loop(nano, matcher_of(EngineName.GUIDED, tokens, ANY), draw=Draw(1.5, seed)).token_ids
+        return run_loop(nano, matcher_of(EngineName.GUIDED, tokens, ANY), draw=Draw(6.0, seed)).token_ids
 
     assert drawn(1) == drawn(1)
     assert len({drawn(seed) for seed in range(6)}) > 1
