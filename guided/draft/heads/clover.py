@@ -18,7 +18,6 @@ import torch
 from torch import nn
 
 from guided.draft.heads.draft_heads import Base, DraftHeads, HeadSettings, residual_blocks, through_blocks
-from guided.errors import GuidedError
 
 __all__ = ["CloverHeads"]
 
@@ -44,11 +43,10 @@ class CloverHeads(DraftHeads):
     ('CloverHeads', (1, 4))
     """
 
+    kind = "clover"
     sequential = True
 
     def __init__(self, settings: HeadSettings, base: Base) -> None:
-        if settings.kind != "clover":
-            raise GuidedError(f"these are {settings.kind} heads", remedy="Use guided.draft.load_heads.")
         super().__init__(settings, base)
         d = settings.hidden
         self.head_width = HEAD_WIDTH if d % HEAD_WIDTH == 0 else d

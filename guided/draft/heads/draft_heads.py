@@ -84,7 +84,7 @@ class HeadSettings:
 class DraftHeads(nn.Module):
     """The base class of heads on a frozen model.
 
-    Raises `VocabularyError` for a base that the heads were not made for.
+    Raises `VocabularyError` for a base that the heads were not made for, and `GuidedError` for settings of other heads.
 
     >>> import numpy as np
     >>> import torch
@@ -102,12 +102,16 @@ class DraftHeads(nn.Module):
     ([2], [0])
     """
 
+    kind: str | None = None
+    """What the settings of such heads are called; None: they are not told by a name."""
     sequential: bool
     """Whether the tokens in between matter, and not only how many there are."""
     embeddings: torch.Tensor
     unembeddings: torch.Tensor
 
     def __init__(self, settings: HeadSettings, base: Base) -> None:
+        if self.kind not in (None, settings.kind):
+            raise GuidedError(f"these are {settings.kind} heads", remedy="Use guided.draft.load_heads.")
         super().__init__()
         for name, matrix in (("embedding", base.embeddings), ("output", base.unembeddings)):
             if tuple(matrix.shape) != (settings.width, settings.hidden):

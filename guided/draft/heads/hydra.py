@@ -10,7 +10,6 @@ import torch
 from torch import nn
 
 from guided.draft.heads.draft_heads import Base, DraftHeads, HeadSettings, residual_blocks, through_blocks
-from guided.errors import GuidedError
 
 __all__ = ["HydraHeads"]
 
@@ -32,11 +31,10 @@ class HydraHeads(DraftHeads):
     False
     """
 
+    kind = "hydra"
     sequential = True
 
     def __init__(self, settings: HeadSettings, base: Base) -> None:
-        if settings.kind != "hydra":
-            raise GuidedError(f"these are {settings.kind} heads", remedy="Use guided.draft.load_heads.")
         super().__init__(settings, base)
         d = settings.hidden
         self.inputs = nn.ModuleList(nn.Linear((j + 2) * d, d) for j in range(settings.heads))

@@ -10,7 +10,6 @@ import torch
 from torch import nn
 
 from guided.draft.heads.draft_heads import Base, DraftHeads, HeadSettings, residual_blocks, through_blocks
-from guided.errors import GuidedError
 
 __all__ = ["MedusaHeads"]
 
@@ -36,11 +35,10 @@ class MedusaHeads(DraftHeads):
     True
     """
 
+    kind = "medusa"
     sequential = False
 
     def __init__(self, settings: HeadSettings, base: Base) -> None:
-        if settings.kind != "medusa":
-            raise GuidedError(f"these are {settings.kind} heads", remedy="Use guided.draft.load_heads.")
         super().__init__(settings, base)
         self.heads = nn.ModuleList(residual_blocks(settings.hidden, settings.blocks) for _ in range(settings.heads))
 
