@@ -43,7 +43,7 @@ def scalar_of(hint: Any) -> type[np.generic]:
 
     ``NDArray[np.int32]`` is an alias that NumPy 2.5 leaves as it is; before, it is ``ndarray[..., dtype[int32]]``.
     """
-    last = get_args(hint)[-1]
+    *_, last = get_args(hint)
     kind: type[np.generic] = get_args(last)[0] if get_args(last) else last
     return kind
 
