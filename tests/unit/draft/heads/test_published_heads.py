@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 
@@ -61,23 +60,24 @@ def norm(states, weight):
 
 
 def attention(tensors, prefix, states):
-    """Causal attention over a line, head by head and position by position."""
-    n = len(states)
+    """Causal attention over a line, head by head."""
+    n, half = len(states), HEAD // 2
+    angles = torch.tensor([[at * 500.0 ** (-2 * i / HEAD) for i in range(half)] for at in range(n)])
+    later = torch.ones(n, n).triu(1).bool()
 
-    def turned(vector, position):
-        half = HEAD // 2
-        angle = torch.tensor([position * 500.0 ** (-2 * i / HEAD) for i in range(half)])
-        first, second = vector[:half], vector[half:]
-        return torch.cat([first * angle.cos() - second * angle.sin(), second * angle.cos() + first * angle.sin()])
+    def turned(vectors):
+        first, second = vectors[:, :half], vectors[:, half:]
+        return torch.cat(
+            [first * angles.cos() - second * angles.sin(), second * angles.cos() + first * angles.sin()], -1
+        )
 
     q, k, v = (states @ tensors[f"{prefix}.{name}_proj.weight"].T for name in "qkv")
     found = torch.zeros(n, HEADS * HEAD)
-    for head, at in itertools.product(range(HEADS), range(n)):
+    for head in range(HEADS):
         own, other = slice(head * HEAD, (head + 1) * HEAD), head // (HEADS // KV)
         shared = slice(other * HEAD, (other + 1) * HEAD)
-        query = turned(q[at, own], at)
-        scores = torch.stack([query @ turned(k[j, shared], j) for j in range(at + 1)]) / math.sqrt(HEAD)
-        found[at, own] = scores.softmax(0) @ v[: at + 1, shared]
+        scores = turned(q[:, own]) @ turned(k[:, shared]).T / math.sqrt(HEAD)
+        found[:, own] = scores.masked_fill(later, -torch.inf).softmax(-1) @ v[:, shared]
     return found @ tensors[f"{prefix}.o_proj.weight"].T
 
 
