@@ -1,4 +1,4 @@
-"""`guided eval diffusion`: a denoiser with and without its grammar solved, in few and many steps."""
+"""`guided eval diffusion`: a denoiser with and without its grammar solved and as published, in few and many steps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from guided.errors import GuidedError
 if TYPE_CHECKING:
     from guided.eval.diffusion.methods import DiffusionMethod
     from guided.eval.diffusion.results import DiffusionLog, DiffusionRecord, DiffusionSettings
-    from guided.eval.diffusion.tasks import ExtractionTask
+    from guided.eval.diffusion.tasks import DiffusionTask
 
 __all__ = ["diffusion"]
 
@@ -27,7 +27,13 @@ def diffusion(
         list[str] | None,
         typer.Option(metavar="NAME", help='Only this method, such as "solved, 4 steps"; may be repeated.'),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most N texts of each set, of 200.")] = 200,
+    front_end: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Only tasks of it: json schema, regex, gbnf or sql; may be repeated."),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option(min=1, metavar="N", help="At most N texts of each front end; there are 100, and 200 of JSON.")
+    ] = 100,
     out: Out = Path("diffusion"),
     model: Annotated[
         str,
@@ -47,18 +53,19 @@ def diffusion(
     plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare ways to fill canvases: free and under the grammar, in 1 to 32 steps and by confidence.
+    """Compare ways to fill canvases: free, under the grammar and as published, in 1 to 32 steps and by confidence.
 
-    Records are extracted from made-up texts; what is reported is how many validate, the share of fields that are right
-    with its 95 % bootstrap interval, forward passes a text and time a token, and how much more of the fields the solved
-    grammar has right than each other decoder, text by text. The plot shows quality against steps.
+    Records are extracted from made-up texts, under their JSON Schema, a regex or a GBNF grammar, and questions about
+    databases are answered in their SQL. There is a table for each front end: how many are valid, the share of fields or
+    statements that are right with its 95 % bootstrap interval, forward passes and time a text. Then how much more the
+    solved grammar has right than each other decoder, text by text. The plot shows quality against passes.
 
     Every result is written when it is there; the same command goes on where it was stopped.
 
     **Examples:**
 
         guided eval diffusion --limit 20
-        guided eval diffusion --method "solved, 1 steps" --method "free, 32 steps"
+        guided eval diffusion --front-end sql --method "solved, 1 steps" --method "free, 32 steps"
     """
     from guided.cli.models import silence
 
@@ -69,14 +76,19 @@ def diffusion(
     from guided.eval.diffusion.report import measure, save_plot, show_measures, summary_record
     from guided.eval.diffusion.results import DiffusionLog, DiffusionSettings
     from guided.eval.diffusion.run import RUN
-    from guided.eval.diffusion.tasks import read_tasks
+    from guided.eval.diffusion.tasks import FrontEnd, read_tasks
 
     unknown = next((name for name in method or () if name not in METHODS), None)
     if unknown is not None:
         raise GuidedError(f"there is no method {unknown!r}", where="--method", remedy=f"Use {', '.join(METHODS)}.")
+    names = [each.value for each in FrontEnd]
+    stranger = next((name for name in front_end or () if name not in names), None)
+    if stranger is not None:
+        raise GuidedError(f"there is no front end {stranger!r}", where="--front-end", remedy=f"Use {', '.join(names)}.")
+    front_ends = [FrontEnd(name) for name in names if not front_end or name in front_end]
     chosen = [METHODS[name] for name in dict.fromkeys(method or METHODS)]
     settings = DiffusionSettings(model, device, offline)
-    tasks = [(task, way) for task in read_tasks(limit) for way in chosen]
+    tasks = [(task, way) for task in read_tasks(limit, front_ends) for way in chosen]
 
     def conclude(records: list[DiffusionRecord]) -> None:
         measures = measure(records)
@@ -102,7 +114,7 @@ def diffusion(
 
 
 def _run(
-    tasks: list[tuple[ExtractionTask, DiffusionMethod]],
+    tasks: list[tuple[DiffusionTask, DiffusionMethod]],
     settings: DiffusionSettings,
     log: DiffusionLog,
     workers: int,

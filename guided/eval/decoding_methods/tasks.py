@@ -74,8 +74,10 @@ class DecodingTask:
 @cache
 def _prompts(task: TaskName) -> list[tuple[str, str, Mapping[str, Any]]]:
     if task in (TaskName.RECORDS, TaskName.FAMILIAR):
+        # Whatever the notation in which a canvas gets them: here they have their JSON Schema.
         chosen = [one for one in read_tasks(1 << 30) if one.id.startswith(task.value)]
-        return [(one.id, one.prompt, {"schema": one.schema, "answer": one.answer}) for one in chosen]
+        chosen.sort(key=lambda one: int(one.id.rpartition("-")[2]))
+        return [(one.id, one.prompt, {"schema": one.subject, "answer": one.answer}) for one in chosen]
     which = {
         TaskName.FACTS: SteeringTask.FACTS,
         TaskName.CONTEXT: SteeringTask.CONTEXT,

@@ -1,4 +1,7 @@
-"""The solved grammar against each other decoder on the same texts, at equal steps and at equal passes."""
+"""The solved grammar against each other decoder on the same texts, at equal steps and at equal passes.
+
+Records of all notations are compared together, each of another text; statements apart, since what is counted is other.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,22 @@ from enum import Enum
 
 from guided.eval.diffusion.methods import METHODS, Decoder, DiffusionMethod
 from guided.eval.diffusion.results import DiffusionRecord
+from guided.eval.diffusion.tasks import FrontEnd
 from guided.eval.steering.measures import Estimate, estimate
 
-__all__ = ["Basis", "Comparison", "compare"]
+__all__ = ["Basis", "Comparison", "Counted", "compare"]
+
+
+class Counted(Enum):
+    """What is right or wrong."""
+
+    FIELDS = "fields of records"
+    STATEMENTS = "statements"
+
+    @classmethod
+    def of(cls, record: DiffusionRecord) -> Counted:
+        """What is counted in a result."""
+        return cls.STATEMENTS if record.front_end == FrontEnd.SQL.value else cls.FIELDS
 
 
 class Basis(Enum):
@@ -29,16 +45,25 @@ class Comparison:
 
     method: str
     other: str
+    counted: Counted
     basis: Basis
     tasks: int
     passes: float
     other_passes: float
     difference: Estimate
-    """The share of fields right, less the other's, text by text: mean and 95 % bootstrap interval."""
+    """The share that is right, less the other's, text by text: mean and 95 % bootstrap interval."""
 
 
 def compare(records: Sequence[DiffusionRecord]) -> list[Comparison]:
     """Every solved method against every other decoder, as far as there are results."""
+    return [
+        one
+        for counted in Counted
+        for one in _compared_all(counted, [record for record in records if Counted.of(record) is counted])
+    ]
+
+
+def _compared_all(counted: Counted, records: Sequence[DiffusionRecord]) -> list[Comparison]:
     by_method: dict[str, dict[str, DiffusionRecord]] = defaultdict(dict)
     for record in records:
         by_method[record.method][record.id] = record
@@ -51,7 +76,7 @@ def compare(records: Sequence[DiffusionRecord]) -> list[Comparison]:
             for basis in Basis:
                 other = _alike(own, others, passes) if basis is Basis.PASSES else _same_policy(own, others)
                 if other is not None:
-                    found.append(_compared(own, other, basis, by_method, passes))
+                    found.append(_compared(own, other, counted, basis, by_method, passes))
     return found
 
 
@@ -78,6 +103,7 @@ def _alike(
 def _compared(
     own: DiffusionMethod,
     other: DiffusionMethod,
+    counted: Counted,
     basis: Basis,
     by_method: Mapping[str, Mapping[str, DiffusionRecord]],
     passes: Mapping[str, float],
@@ -86,5 +112,5 @@ def _compared(
     both = [task for task in first if task in second]
     more = [first[task].right - second[task].right for task in both]
     return Comparison(
-        own.name, other.name, basis, len(both), passes[own.name], passes[other.name], estimate(more or [0.0])
+        own.name, other.name, counted, basis, len(both), passes[own.name], passes[other.name], estimate(more or [0.0])
     )

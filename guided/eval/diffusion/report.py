@@ -1,4 +1,4 @@
-"""Measures of methods, as data, as tables and as a plot of quality against steps.
+"""Measures of methods, as data, as a table for each front end and as a plot of quality against steps.
 
 Methods are compared on the same texts (`guided.eval.diffusion.comparisons`): texts differ far more than methods do.
 """
@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from guided.errors import GuidedError
-from guided.eval.diffusion.comparisons import Basis, Comparison, compare
-from guided.eval.diffusion.methods import METHODS, Decoder
+from guided.eval.diffusion.comparisons import Basis, Comparison, Counted, compare
+from guided.eval.diffusion.methods import METHODS, Decoder, DiffusionMethod
 from guided.eval.diffusion.results import DiffusionRecord
+from guided.eval.diffusion.tasks import FrontEnd
 from guided.eval.plot import can_plot
 from guided.eval.steering.measures import Estimate, estimate
 
@@ -26,39 +27,49 @@ __all__ = ["DiffusionMeasures", "measure", "save_plot", "show_measures", "summar
 
 @dataclass(frozen=True)
 class DiffusionMeasures:
-    """One method over its tasks; means, with 95 % bootstrap intervals over tasks."""
+    """One method over the tasks of a front end; means, with 95 % bootstrap intervals over tasks."""
 
+    front_end: str
     method: str
     decoder: str
     tasks: int
     valid: Estimate
     right: Estimate
     passes: float
-    ms_per_token: float
+    seconds: float
+    """Elapsed for a text."""
+    processor: float
+    """Seconds of processor time for a text."""
     reasons: int
     """Tasks without a text."""
 
 
 def measure(records: Sequence[DiffusionRecord]) -> list[DiffusionMeasures]:
-    """The measures of each method that has results, in the order of `METHODS`."""
+    """The measures of each front end and method that has results, in the order of `FrontEnd` and of `METHODS`."""
     found: list[DiffusionMeasures] = []
-    for method in METHODS.values():
-        own = [record for record in records if record.method == method.name]
-        if own:
-            written = [record for record in own if not record.reason]
-            found.append(
-                DiffusionMeasures(
-                    method.name,
-                    method.decoder.value,
-                    len(own),
-                    estimate([float(record.valid) for record in own]),
-                    estimate([record.right for record in own]),
-                    sum(record.passes for record in written) / max(1, len(written)),
-                    1000 * sum(record.seconds for record in written) / max(1, sum(r.tokens for r in written)),
-                    len(own) - len(written),
-                )
-            )
+    for front_end in FrontEnd:
+        for method in METHODS.values():
+            own = [one for one in records if one.front_end == front_end.value and one.method == method.name]
+            if own:
+                found.append(_measured(own, method))
     return found
+
+
+def _measured(own: Sequence[DiffusionRecord], method: DiffusionMethod) -> DiffusionMeasures:
+    written = [record for record in own if not record.reason]
+    n = max(1, len(written))
+    return DiffusionMeasures(
+        own[0].front_end,
+        method.name,
+        method.decoder.value,
+        len(own),
+        estimate([float(record.valid) for record in own]),
+        estimate([record.right for record in own]),
+        sum(record.passes for record in written) / n,
+        sum(record.seconds for record in written) / n,
+        sum(record.processor for record in written) / n,
+        len(own) - len(written),
+    )
 
 
 def summary_record(
@@ -75,26 +86,36 @@ def summary_record(
 def show_measures(
     console: Console, measures: Sequence[DiffusionMeasures], differences: Sequence[Comparison] = ()
 ) -> None:
-    """One table, a method a row; and how much more of the fields the solved grammar has right than other decoders."""
+    """A table for each front end, a method a row; and how much more the solved grammar has right than others."""
+    for front_end in FrontEnd:
+        own = [one for one in measures if one.front_end == front_end.value]
+        if own:
+            console.print(_table(front_end, own))
+    for counted in Counted:
+        for basis in Basis:
+            rows = [one for one in differences if one.counted is counted and one.basis is basis]
+            if rows:
+                console.print(f"right {counted.value}, more than other decoders on the same texts, at {basis.value}")
+                console.print(_differences(rows))
+
+
+def _table(front_end: FrontEnd, measures: Sequence[DiffusionMeasures]) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    table = Table(title="canvases", title_justify="left", box=SIMPLE_HEAD, padding=0)
+    table = Table(title=front_end.value, title_justify="left", box=SIMPLE_HEAD, padding=0)
     table.add_column("method", no_wrap=True)
-    for heading in ("n", "valid", "fields right", "passes", "ms/token"):
+    what = "right" if front_end is FrontEnd.SQL else "fields right"
+    for heading in ("n", "valid", what, "passes", "s", "processor s"):
         table.add_column(heading, justify="right", no_wrap=True)
     for one in measures:
         right = f"{100 * one.right.mean:.1f} % ({100 * one.right.low:.1f} to {100 * one.right.high:.1f})"
+        spent = [f"{one.passes:.1f}", f"{one.seconds:.2f}", f"{one.processor:.2f}"]
         table.add_row(
-            one.method, str(one.tasks), f"{100 * one.valid.mean:.0f} %", right, f"{one.passes:.1f}",
-            f"{one.ms_per_token:.1f}",
+            one.method, str(one.tasks), f"{100 * one.valid.mean:.0f} %", right,
+            *(spent if one.reasons < one.tasks else ["", "", ""]),
         )  # fmt: skip
-    console.print(table)
-    for basis in Basis:
-        rows = [one for one in differences if one.basis is basis]
-        if rows:
-            console.print(f"fields right, more than other decoders on the same texts, at {basis.value}")
-            console.print(_differences(rows))
+    return table
 
 
 def _differences(rows: Sequence[Comparison]) -> Table:
@@ -120,31 +141,44 @@ def _differences(rows: Sequence[Comparison]) -> Table:
 
 
 def save_plot(measures: Sequence[DiffusionMeasures], path: Path) -> None:
-    """Quality against steps; raises `GuidedError` when matplotlib is missing or does not know the format."""
+    """Quality against passes, for each front end a picture.
+
+    Raises `GuidedError` when matplotlib is missing or does not know the format.
+    """
     if not can_plot():
         raise GuidedError("a plot needs matplotlib", remedy="Install it: pip install 'guided-decoding[eval]'.")
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8.0, 5.0), layout="constrained")
-    axes = figure.subplots()
-    for number, decoder in enumerate(Decoder):
-        own, color = [one for one in measures if one.decoder == decoder.value], f"C{number}"
-        if not own:
-            continue
-        line = [one for one in own if METHODS[one.method].steps is not None]
-        low = [one.right.mean - one.right.low for one in line]
-        high = [one.right.high - one.right.mean for one in line]
-        places, means = [one.passes for one in line], [one.right.mean for one in line]
-        axes.errorbar(places, means, [low, high], color=color, marker="o", capsize=3, label=decoder.value)
-        for one in own:
-            if METHODS[one.method].steps is None:
-                axes.plot([one.passes], [one.right.mean], "s", color=color)
-                axes.annotate(one.method.split(", ", 1)[1], (one.passes, one.right.mean), fontsize=7, rotation=15)
-    axes.set_xscale("log", base=2)
-    axes.set_xlabel("forward passes a text")
-    axes.set_ylabel("share of fields right, 95 % bootstrap interval")
-    axes.legend(loc="lower right")
+    shown = [each for each in FrontEnd if any(one.front_end == each.value for one in measures)]
+    columns = min(2, len(shown))
+    rows = -(-len(shown) // columns)
+    figure = Figure(figsize=(6.5 * columns, 4.5 * rows), layout="constrained")
+    for number, front_end in enumerate(shown):
+        axes = figure.add_subplot(rows, columns, number + 1)
+        _draw(axes, [one for one in measures if one.front_end == front_end.value])
+        axes.set_title(front_end.value)
+        axes.set_xscale("log", base=2)
+        axes.set_xlabel("forward passes a text")
+        of = "statements" if front_end is FrontEnd.SQL else "fields"
+        axes.set_ylabel(f"share of {of} right, 95 % interval")
+        axes.legend(loc="lower right", fontsize=8)
     try:
         figure.savefig(path, dpi=150)
     except (OSError, ValueError) as error:
         raise GuidedError(f"cannot write the plot {str(path)!r}: {error}", remedy="Name a .png or .svg.") from error
+
+
+def _draw(axes: Any, measures: Sequence[DiffusionMeasures]) -> None:
+    """A decoder a line, over its numbers of steps; its other policies as squares."""
+    for number, decoder in enumerate(Decoder):
+        own, color = [one for one in measures if one.decoder == decoder.value and one.reasons < one.tasks], f"C{number}"
+        line = [one for one in own if METHODS[one.method].steps is not None]
+        if line:
+            low = [one.right.mean - one.right.low for one in line]
+            high = [one.right.high - one.right.mean for one in line]
+            places, means = [one.passes for one in line], [one.right.mean for one in line]
+            axes.errorbar(places, means, [low, high], color=color, marker="o", capsize=3, label=decoder.value)
+        for one in own:
+            if METHODS[one.method].steps is None:
+                axes.plot([one.passes], [one.right.mean], "s", color=color)
+                axes.annotate(METHODS[one.method].way, (one.passes, one.right.mean), fontsize=7, rotation=15)

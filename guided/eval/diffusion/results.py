@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from guided.eval.diffusion.methods import DiffusionMethod
-from guided.eval.diffusion.tasks import ExtractionTask
+from guided.eval.diffusion.tasks import DiffusionTask
 from guided.eval.records import JsonLine, LineLog, digest_of
 
 __all__ = ["DiffusionLog", "DiffusionRecord", "DiffusionSettings", "key_of"]
 
-VERSION = 3
-"""Part of what makes two results comparable: raise it with any change of tasks, methods or the packaged model."""
+VERSION = 4
+"""Part of what makes two results comparable: raise it with any change of methods or the packaged model."""
 
 
 @dataclass(frozen=True)
@@ -32,14 +32,18 @@ class DiffusionRecord(JsonLine):
 
     key: str
     id: str
+    front_end: str
     method: str
     valid: bool
-    """jsonschema validates it, and it ended."""
+    """It ended, and the judge of its front end takes it."""
     right: float
-    """The share of fields."""
+    """The share of fields; of a statement whether it is the one asked for."""
     passes: int = 0
     tokens: int = 0
     seconds: float = 0.0
+    """Elapsed."""
+    processor: float = 0.0
+    """Seconds of processor time, of all threads."""
     reason: str = ""
     """Why there is no text."""
     text: str = ""
@@ -57,7 +61,7 @@ class DiffusionLog(LineLog[DiffusionRecord]):
         super().__init__(path, DiffusionRecord.of)
 
 
-def key_of(task: ExtractionTask, method: DiffusionMethod, settings: DiffusionSettings) -> str:
+def key_of(task: DiffusionTask, method: DiffusionMethod, settings: DiffusionSettings) -> str:
     """24 hex digits that differ whenever a result might."""
     facts = {name: value for name, value in asdict(settings).items() if name != "offline"}
-    return digest_of(VERSION, task.prompt, task.answer, repr(method), facts)
+    return digest_of(VERSION, task.front_end.value, task.prompt, task.subject, task.answer, repr(method), facts)
