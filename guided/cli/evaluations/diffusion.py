@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from guided.eval.diffusion.tasks import DiffusionTask
 
 __all__ = ["diffusion"]
+
+Named = TypeVar("Named")
 
 
 def diffusion(
@@ -78,15 +81,8 @@ def diffusion(
     from guided.eval.diffusion.run import RUN
     from guided.eval.diffusion.tasks import FrontEnd, read_tasks
 
-    unknown = next((name for name in method or () if name not in METHODS), None)
-    if unknown is not None:
-        raise GuidedError(f"there is no method {unknown!r}", where="--method", remedy=f"Use {', '.join(METHODS)}.")
-    names = [each.value for each in FrontEnd]
-    stranger = next((name for name in front_end or () if name not in names), None)
-    if stranger is not None:
-        raise GuidedError(f"there is no front end {stranger!r}", where="--front-end", remedy=f"Use {', '.join(names)}.")
-    front_ends = [FrontEnd(name) for name in names if not front_end or name in front_end]
-    chosen = [METHODS[name] for name in dict.fromkeys(method or METHODS)]
+    chosen = _named(method, METHODS, "method")
+    front_ends = _named(front_end, {each.value: each for each in FrontEnd}, "front end")
     settings = DiffusionSettings(model, device, offline)
     tasks = [(task, way) for task in read_tasks(limit, front_ends) for way in chosen]
 
@@ -111,6 +107,18 @@ def diffusion(
             conclude,
             quiet=as_json,
         )
+
+
+def _named(given: list[str] | None, known: Mapping[str, Named], kind: str) -> list[Named]:
+    """What was asked for by name, all where nothing was."""
+    unknown = next((name for name in given or () if name not in known), None)
+    if unknown is not None:
+        raise GuidedError(
+            f"there is no {kind} {unknown!r}",
+            where=f"--{kind.replace(' ', '-')}",
+            remedy=f"Use {', '.join(known)}.",
+        )
+    return [known[name] for name in dict.fromkeys(given or known)]
 
 
 def _run(
