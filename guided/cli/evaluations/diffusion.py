@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar
 
 import typer
 
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 __all__ = ["diffusion"]
 
 Named = TypeVar("Named")
+
+Workers: TypeAlias = Annotated[
+    int, typer.Option(min=1, metavar="N", help="Processes, each with its own model.", rich_help_panel=RUN_PANEL)
+]
 
 
 def diffusion(
@@ -50,9 +54,7 @@ def diffusion(
     ] = "nano-diffusion",
     device: Device = None,
     offline: Offline = False,
-    workers: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Processes, each with its own model.", rich_help_panel=RUN_PANEL)
-    ] = 1,
+    workers: Workers = 1,
     plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
@@ -81,10 +83,10 @@ def diffusion(
     from guided.eval.diffusion.run import RUN
     from guided.eval.diffusion.tasks import FrontEnd, read_tasks
 
-    chosen = _named(method, METHODS, "method")
+    methods = _named(method, METHODS, "method")
     front_ends = _named(front_end, {each.value: each for each in FrontEnd}, "front end")
     settings = DiffusionSettings(model, device, offline)
-    tasks = [(task, way) for task in read_tasks(limit, front_ends) for way in chosen]
+    tasks = [(task, way) for task in read_tasks(limit, front_ends) for way in methods]
 
     def conclude(records: list[DiffusionRecord]) -> None:
         measures = measure(records)
