@@ -211,11 +211,10 @@ class Lattice:
         selection = layer.selection
         if place in self._known:
             return np.zeros(selection.groups.size), np.zeros(selection.groups.size)
-        values = self._row(place)[selection.tokens].astype(np.float64)
-        most = run_maxima(values, selection.starts)
+        mass, most = selection.read(self._row(place))
         if np.isnan(most).any() or (most == np.inf).any():
             raise GuidedError(f"position {place} has scores that are no numbers", remedy="Pass logarithms of weights.")
-        return log_sums(values, selection.starts), most
+        return mass, most
 
     def _layer(self, place: int, states: NDArray[np.int64], mass: Floats, most: Floats, n_tokens: int) -> Layer:
         """The edges of a position, and a note of the mass that is left out where tokens are read one by one."""
@@ -357,16 +356,13 @@ class Lattice:
             low, high = np.searchsorted(step.layer.target, (at, at + 1))
             values = self._mosts[place][step.layer.source[low:high]] + step.most[step.layer.group[low:high]]
             edge = low + int(np.argmax(values))
-            group = self._group_tokens(step.layer, int(step.layer.group[edge]))
-            tokens[place] = group[0] if place in self._known else group[int(np.argmax(self._row(place)[group]))]
+            group = int(step.layer.group[edge])
+            if place in self._known:
+                tokens[place] = step.layer.selection.parts[group][0]
+            else:
+                tokens[place] = step.layer.selection.likeliest(self._row(place), group, step.most[group])
             at = int(step.layer.source[edge])
         return tokens, weight
-
-    @staticmethod
-    def _group_tokens(layer: Layer, group: int) -> NDArray[np.int64]:
-        selection = layer.selection
-        first = selection.starts[group]
-        return selection.tokens[first : first + selection.sizes[group]]
 
     def log_mass(self, tokens: Mapping[int, int]) -> float:
         """The logarithm of the mass of the lattice's texts with some ``tokens`` by position; -inf where none has them.
@@ -383,11 +379,10 @@ class Lattice:
             step = self._steps[place]
             of_groups = step.mass
             if place in places:
-                selection = step.layer.selection
-                at = np.flatnonzero(selection.tokens == tokens[place])
-                of_groups = np.full(selection.groups.size, -np.inf)
-                if at.size:
-                    of_groups[np.searchsorted(selection.starts, at, side="right") - 1] = self._row(place)[tokens[place]]
+                having = step.layer.selection.atoms.having(tokens[place])
+                of_groups = np.full(step.mass.size, -np.inf)
+                if having.size:
+                    of_groups[having] = self._row(place)[tokens[place]]
             mass = log_sums(mass[step.layer.source] + of_groups[step.layer.group], step.layer.first[:-1])
         return log_sum(mass + self._backward[places[-1] + 1])
 
@@ -410,7 +405,7 @@ class Lattice:
                 group[here], before[here] = layer.group[edge], layer.source[edge]
             for each in np.unique(group).tolist():
                 here = np.flatnonzero(group == each)
-                listed = self._group_tokens(layer, each)
+                listed = layer.selection.parts[each]
                 if listed.size == 1:
                     tokens[here, place] = listed[0]
                 else:
@@ -459,9 +454,7 @@ class Lattice:
         around = np.full(selection.groups.size, -np.inf)
         values = self._masses[place][layer.source] + behind[layer.target]
         around[runs.value] = log_sums(values[runs.order], runs.start)
-        scores = self._row(place)[selection.tokens].astype(np.float64)
-        shares = np.exp(scores + np.repeat(around - self.log_z, selection.sizes))
-        row += np.bincount(selection.tokens, shares, row.size)
+        selection.atoms.spread(self._row(place), around - self.log_z, row)
 
 
 def _draw(chance: Chance, weights: Floats, n: int) -> NDArray[np.int64]:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from guided import tokenset
 from guided.constraint.protocol import Constrains
+from guided.diffusion.lattice.selection import Runs, Selection
 from guided.errors import LimitError
 
 __all__ = ["Edges", "Layer", "Successors"]
@@ -37,7 +38,7 @@ _MOST_EDGES = 1 << 23
 million."""
 
 _SELECTIONS = 64
-"""Lists of the tokens of several groups that are remembered, each as long as a vocabulary or a few."""
+"""Selections of groups that are remembered, each as long as a vocabulary or a few."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,32 +47,6 @@ class Edges:
 
     groups: NDArray[np.int64]
     after: NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class Selection:
-    """Several groups, the tokens of each behind those of the one before it."""
-
-    groups: NDArray[np.int64]
-    tokens: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    sizes: NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class Runs:
-    """Edges in the order of some number of theirs: those with the number ``value[i]`` begin at ``start[i]``."""
-
-    order: NDArray[np.int64]
-    start: NDArray[np.int64]
-    value: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, numbers: NDArray[np.int64]) -> Runs:
-        """The runs of equal numbers."""
-        order = np.argsort(numbers, kind="stable")
-        value, start = np.unique(numbers[order], return_index=True)
-        return cls(order, start, value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -333,14 +308,11 @@ class Successors:
         return Layer(states, after, source[order], target[order], group[order], self.selection(chosen))
 
     def selection(self, groups: NDArray[np.int64]) -> Selection:
-        """The tokens of several groups in one array; remembered."""
+        """Several groups together; remembered."""
         key = groups.tobytes()
         found = self._selections.get(key)
         if found is None:
-            parts = [self._groups[group] for group in groups.tolist()]
-            sizes = np.array([part.size for part in parts], np.int64)
-            tokens = np.concatenate(parts) if parts else np.zeros(0, np.int64)
-            found = self._selections[key] = Selection(groups, tokens, np.cumsum(sizes) - sizes, sizes)
+            found = self._selections[key] = Selection(groups, [self._groups[group] for group in groups.tolist()])
             if len(self._selections) > _SELECTIONS:
                 self._selections.popitem(last=False)
         else:

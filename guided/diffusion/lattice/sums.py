@@ -29,7 +29,8 @@ def log_sums(values: Floats, starts: NDArray[np.int64]) -> Floats:
     top = values.max()
     if not np.isfinite(top):
         return np.full(starts.size, top)
-    sums = np.add.reduceat(np.exp(values - top), starts)
+    shifted = values - top
+    sums = np.add.reduceat(np.exp(shifted, out=shifted), starts)
     with np.errstate(divide="ignore"):
         found: Floats = np.log(sums) + top
     tiny = sums < _TINY
