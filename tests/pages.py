@@ -103,7 +103,7 @@ def sentences_of(text: str) -> list[str]:
     text = re.sub(r"^(\||#|:::|!).*$", "\n", text, flags=re.MULTILINE)
     text = re.sub(r"\]\([^)]*\)", "]", text)
     text = re.sub(r"^ *(?:[-*]|\d+\.) ", "\n\n", text, flags=re.MULTILINE)
-    text = re.sub(r"``.+?``|`[^`]*`", "code", text)
+    text = re.sub(r"``.+?``|`[^`]*`", "code", text, flags=re.DOTALL)
     return [
         sentence
         for paragraph in re.split(r"\n\s*\n", text)

@@ -117,8 +117,8 @@ class Proposal:
     def graft(self, other: Proposal) -> None:
         """Add another proposal after the text, its groups behind those that are there.
 
-        All of it: how many children a node got may depend on which tokens they are, so that whoever leaves out groups
-        by their number looks at tokens drawn at random, and changes their law.
+        All of it: how many children a node got may depend on which tokens they are.  So whoever leaves out groups by
+        their number looks at tokens drawn at random, and changes their law.
         """
         nodes = {-1: -1}
         for parent, groups in sorted(other.groups.items()):

@@ -69,10 +69,10 @@ class GuidedLogitsProcessor(LogitsProcessor):
     A row that holds a forbidden token may only end: beam search keeps such rows at score ``-inf`` and verification of
     drafts rejects them, and both need a row without NaN.
 
-    Other processors may stand before it and after it.  In `generate` the mask is also the last one (but before nothing
-    that transformers adds for itself), and where they leave no token that the grammar allows (``min_new_tokens``,
-    ``suppress_tokens``, ``no_repeat_ngram_size``), a `GuidedError` names them.  In a loop of your own such a row is all
-    ``-inf``.
+    Other processors may stand before it and after it.  In `generate` the mask is also the last one, but before nothing
+    that transformers adds for itself.  They may leave no token that the grammar allows (``min_new_tokens``,
+    ``suppress_tokens``, ``no_repeat_ngram_size``): then a `GuidedError` names them.  In a loop of your own such a row
+    is all ``-inf``.
 
     >>> import guided.hf
     >>> loaded = guided.hf.load()

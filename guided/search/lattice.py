@@ -162,14 +162,14 @@ def lattice_search(
     """Explore the constraint's language until ``rows`` places were read, and give the ``n_best`` texts of the lattice.
 
     ``branch`` continuations of every place are candidates.  A hypothesis is recombined with a place that was read when
-    their last ``ngram`` tokens and constraint states agree, their lengths differ by at most ``length_difference``, and
-    a text through it still ends in time; None recombines nothing, and gives a tree.  With a model that looks back no
-    further than ``ngram`` tokens nothing is lost by it.  ``batch`` hypotheses are completed side by side, one pass a
-    token; the last ones are completed even where ``rows`` are used up.
+    their last ``ngram`` tokens and constraint states agree.  Their lengths may differ by at most ``length_difference``,
+    and a text through the place must still end in time.  ``ngram=None`` recombines nothing, and gives a tree.  With a
+    model that looks back no further than ``ngram`` tokens nothing is lost by it.  ``batch`` hypotheses are completed
+    side by side, one pass a token; the last ones are completed even where ``rows`` are used up.
 
-    Texts are taken from the lattice by the sum of log-probabilities along their ways, and then ranked by the model's
-    own score (over their length to the power ``length_penalty``), for which they are read once more in one pass.
-    Raises as `beam_search`.  Raises `GuidedError` for a count below 1 or a negative ``length_difference``.
+    Texts are taken from the lattice by the sum of log-probabilities along their ways.  They are then ranked by the
+    model's own score (over their length to the power ``length_penalty``), for which they are read once more in one
+    pass.  Raises as `beam_search`.  Raises `GuidedError` for a count below 1 or a negative ``length_difference``.
 
     >>> import guided
     >>> from guided import search

@@ -129,11 +129,12 @@ def dynamic_beam_search(
 ) -> Found:
     """The best texts that contain all phrases, by one beam of ``width`` shared by all numbers of phrase tokens met.
 
-    Each step looks at the ``width`` best continuations of all, at every token that goes on with or begins a phrase
-    that is not met, and at the best token of each hypothesis; slots of the beam are divided by `bank_slots`.  A
-    phrase that breaks off counts no more.  Without phrases this is `beam_search`; otherwise give a ``width`` above the
-    number of phrase tokens, or only the most complete hypotheses live.  Empty where the grammar has no room for the
-    phrases, or the beam did not find it; raises as `beam_search`, and `LimitError` for a phrase longer than a text.
+    Each step looks at the ``width`` best continuations of all, and at the best token of each hypothesis.  It looks at
+    every token, too, that goes on with or begins a phrase that is not met.  Slots of the beam are divided by
+    `bank_slots`.  A phrase that breaks off counts no more.  Without phrases this is `beam_search`; otherwise give a
+    ``width`` above the number of phrase tokens, or only the most complete hypotheses live.  Empty where the grammar has
+    no room for the phrases, or the beam did not find it; raises as `beam_search`, and `LimitError` for a phrase longer
+    than a text.
     """
     check_sizes(width, n_best)
     frontier = Frontier(model, prompt, constraint, max_tokens)

@@ -45,8 +45,8 @@ class Continuation:
     def mask(self, ids: Any, width: int) -> NDArray[np.uint32]:
         """What may come after ``ids``, ``uint32[words]`` for ``width`` scores; ids beyond the vocabulary may not.
 
-        Raises `GuidedError` where the ids are none that this could have allowed, such as those of another text, and
-        `VocabularyError` where the model scores fewer ids than can be asked for.
+        Raises `GuidedError` where the ids are none that this could have allowed, such as those of another text.
+        Raises `VocabularyError` where the model scores fewer ids than can be asked for.
         """
         tokens = np.asarray(ids, np.int64).reshape(-1)
         if self.prompt_length is None:

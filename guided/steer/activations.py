@@ -103,9 +103,10 @@ def contrastive_vector(
     """The difference of means of a block's output after texts that show what is wanted and texts that do not.
 
     Contrastive activation addition (Rimsky et al. 2023, arXiv 2312.06681, section 2): the mean over pairs of ``h(x+) -
-    h(x-)``, read after the last token of each text, and added from the prompt's last token on, as in the authors' code.
-    (They end texts with the letter of an answer, and read there.)  With ``everywhere`` it is added to the whole prompt,
-    too.  Texts are ids; of paired texts there are as many on each side, but the mean does not need pairs.
+    h(x-)``.  It is read after the last token of each text, and added from the prompt's last token on, as in the
+    authors' code.  (They end texts with the letter of an answer, and read there.)  With ``everywhere`` it is added to
+    the whole prompt, too.  Texts are ids; of paired texts there are as many on each side, but the mean does not need
+    pairs.
 
     Raises `GuidedError` without texts, `UnsupportedError` for a model whose blocks cannot be read.
 

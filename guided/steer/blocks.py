@@ -69,8 +69,8 @@ def best_of_blocks(
 ) -> BlockResult:
     """Block-wise best-of-K: Mudgal et al. 2023, *Controlled Decoding*, arXiv 2310.17022.
 
-    Draws ``n_blocks`` continuations of ``block_tokens`` tokens (fewer where a text ends), keeps the one of greatest
-    value, the first of equals, and repeats until a text ends or ``max_new_tokens`` are reached.  ``n_blocks=1`` is
+    Draws ``n_blocks`` continuations of ``block_tokens`` tokens (fewer where a text ends) and keeps the one of greatest
+    value, the first of equals.  Repeats that until a text ends or ``max_new_tokens`` are reached.  ``n_blocks=1`` is
     plain sampling; blocks as long as the text are best-of-K.  Raises `RewardError`.
 
     ``unit`` says of a block's tokens so far whether a step of the text ends with them: blocks then end there, each

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 from pathlib import Path
 
 import pytest
 
-import guided
 from tests.conftest import ROOT
 from tests.databases import Databases
 from tests.pages import blocks, run_page, sentences, sentences_of, words
@@ -16,7 +16,9 @@ from tests.pages import blocks, run_page, sentences, sentences_of, words
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 FIRST_LEVEL = [ROOT / "docs" / "index.md", *TUTORIALS]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-"""Pages whose sentences have at most 30 words; the names of `guided` itself are on the reference's first page."""
+"""Pages whose sentences have at most 30 words."""
+PARTS = ("", ".infer", ".steer", ".draft", ".search", ".lm", ".diffusion", ".hf", ".serving", ".testing", ".nano")
+"""Packages whose names are in the reference."""
 SHOP = (
     "CREATE TABLE orders (id INTEGER PRIMARY KEY, product TEXT, price NUMERIC, placed DATE)",
     "INSERT INTO orders VALUES (1, 'desk', 240, '2026-01-05'), (2, 'lamp', 30, '2026-02-01'), (3, 'chair', 85.5, NULL)",
@@ -51,9 +53,16 @@ def test_sentences_are_short():
     assert {page.stem: found for page in PAGES if (found := long_ones(sentences(page)))} == {}
 
 
-def test_sentences_about_first_names_are_short():
+@pytest.mark.parametrize("part", PARTS)
+def test_sentences_about_names_are_short(part):
+    """Of every public name, and of what a public class offers."""
     pytest.importorskip("transformers")
-    texts = {name: inspect.getdoc(getattr(guided, name)) or "" for name in guided.__all__}
+    package = importlib.import_module(f"guided{part}")
+    named = {name: getattr(package, name) for name in package.__all__}
+    for name, each in list(named.items()):
+        offered = vars(each).items() if inspect.isclass(each) else ()
+        named.update({f"{name}.{of}": one for of, one in offered if not of.startswith("_") and inspect.isroutine(one)})
+    texts = {name: inspect.getdoc(each) or "" for name, each in named.items()}
     assert {name: found for name, text in texts.items() if (found := long_ones(sentences_of(text)))} == {}
 
 

@@ -146,8 +146,8 @@ class FeatureHead(nn.Module):
 class EagleHead(FeatureHead):
     """EAGLE-1 and 2: one linear layer over embedding and feature, then blocks, the first without its normalisation.
 
-    (Li et al., 2024, arXiv 2401.15077, and 2406.16858, which changes the tree alone.)  Features are those that the
-    target's own output matrix reads, and what the head foresees is scored by it.
+    Features are those that the target's own output matrix reads, and what the head foresees is scored by it.  (Li et
+    al., 2024, arXiv 2401.15077, and 2406.16858, which changes the tree alone.)
 
     >>> import numpy as np
     >>> import torch

@@ -42,11 +42,11 @@ def load_published(
 ) -> DraftHeads | FeatureHead | PrefixedHeads:
     """The heads of a checkpoint's folder, which has a ``config.json`` and one file of tensors.
 
-    ``base`` is the model that they were trained on, ``layers`` its number of blocks, which EAGLE-3's heads read by, and
-    ``model`` its own configuration, which says what Hydra's prefix block is like where its ``config.json`` does not.
+    ``base`` is the model that they were trained on, and ``layers`` its number of blocks, which EAGLE-3's heads read by.
+    ``model`` is its own configuration, which says what Hydra's prefix block is like where its ``config.json`` does not.
     Raises `GuidedError` for a folder without such files, with tensors that are missing or of other shapes, or that
-    nobody reads, `VocabularyError` for another base, as far as that is known, and `UnsupportedError` for layouts and
-    kinds that are not known.
+    nobody reads.  Raises `VocabularyError` for another base, as far as that is known, and `UnsupportedError` for
+    layouts and kinds that are not known.
 
     >>> import numpy as np
     >>> import torch

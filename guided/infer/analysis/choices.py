@@ -109,9 +109,9 @@ def choice_probabilities(
     all of them without weight: ``mass`` below 1 reads the likeliest prefixes first, stops when at least that share was
     found, and bounds the rest (`Choices.unseen`).
 
-    Raises `UnsupportedError` for an infinite language, `LimitError` when more than ``max_prefixes`` prefixes would have
-    to be read (for ``mass=1`` before the model reads any), and `UnsatisfiableError` when the model gives every text the
-    probability 0.
+    Raises `UnsupportedError` for an infinite language, and `UnsatisfiableError` when the model gives every text the
+    probability 0.  Raises `LimitError` when more than ``max_prefixes`` prefixes would have to be read (for ``mass=1``
+    before the model reads any).
 
     >>> import guided
     >>> from guided import infer

@@ -172,9 +172,9 @@ class WorkerTextScorer(_Remote):
 
     ``complete`` and ``prefix`` are functions of a module, as processes get them by name; ``processes`` of them are
     started afresh (no fork of threads that hold locks), and each is handed a batch, which gets ``timeout`` seconds.
-    Where one does not answer the processes are ended and others started, and it is a `PotentialError`, or with ``late``
-    that log weight for the texts of the batch, which makes the target depend on the clock.
-    A process is no sandbox: whoever executes generated code must confine it.
+    Where one does not answer the processes are ended and others started, and it is a `PotentialError`.  With ``late``
+    it is that log weight for the texts of the batch, which makes the target depend on the clock.  A process is no
+    sandbox: whoever executes generated code must confine it.
 
     >>> import guided
     >>> from functools import partial

@@ -109,7 +109,7 @@ def learned_twist(
 
     Of each prefix of a particle the weight to come is the product of its later increments and of its text's ``critic``.
     The twist of a feature is the logarithm of the mean over all prefixes that have it, shrunk towards the mean of all
-    by ``prior`` samples, and at least ``floor`` below that, so that no prefix is given up for lack of luck.  Raises
+    by ``prior`` samples.  It is at least ``floor`` below that, so that no prefix is given up for lack of luck.  Raises
     `ValueError` for populations that were resampled, whose particles are no independent draws, or without particles.
 
     >>> import guided

@@ -54,13 +54,13 @@ def annealed(
     """Draw ``n`` weighted texts of ``p(x) potential(x) critic(x)``, by way of its critic's ``powers``.
 
     Texts are drawn under the mask of the potential and weighed for what it took away.  Then, for each power, weights
-    grow by ``critic**(power - the one before)``, particles are resampled where the effective sample size is below
-    ``ess_threshold * n``, and each makes ``moves`` moves of `mcmc` that keep ``p potential critic**power``, so that
-    copies part again.  ``powers`` ascend from 0 to 1; ``(0, 1)`` without moves is sampling and ranking by weight.  The
-    target is on condition that texts have at most ``max_tokens`` tokens, the end counted.  ``log_ml`` is the logarithm
-    of an unbiased estimate of ``Z`` of the whole product, ``resampled`` the numbers of the powers, and ``families``
-    those of the texts that were drawn first.  The critic is asked about whole texts alone, each once.  Raises
-    `GuidedError` for powers that do not ascend from 0 to 1, and for counts that mean nothing.
+    grow by ``critic**(power - the one before)``, and particles are resampled where the effective sample size is below
+    ``ess_threshold * n``.  Each particle makes ``moves`` moves of `mcmc` that keep ``p potential critic**power``, so
+    that copies part again.  ``powers`` ascend from 0 to 1; ``(0, 1)`` without moves is sampling and ranking by weight.
+    The target is on condition that texts have at most ``max_tokens`` tokens, the end counted.  ``log_ml`` is the
+    logarithm of an unbiased estimate of ``Z`` of the whole product, ``resampled`` the numbers of the powers, and
+    ``families`` those of the texts that were drawn first.  The critic is asked about whole texts alone, each once.
+    Raises `GuidedError` for powers that do not ascend from 0 to 1, and for counts that mean nothing.
 
     >>> import guided
     >>> from guided import infer
