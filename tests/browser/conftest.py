@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+PATIENCE = 180
+"""Seconds until a wait counts as one for ever.  What comes is not waited for longer, so this only has to be more than a
+busy machine needs: with a tenth of a core the server starts in half a minute, and axe reads a long page in one."""
 
 
 @contextmanager
@@ -39,16 +43,19 @@ def serving(*options: str, **environment: str) -> Iterator[str]:
             raise RuntimeError(f"guided serve ended with {process.wait()}")
     finally:
         process.terminate()
-        process.wait(30)
+        try:
+            process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
 
 
-def until(page, condition: str, seconds: float = 15) -> None:
+def until(page, condition: str) -> None:
     """Wait until a JavaScript expression holds.  Playwright's own way needs `eval`, which the page's policy forbids."""
-    for _ in range(int(seconds * 20)):
-        if page.evaluate(condition):
-            return
+    ends = time.monotonic() + PATIENCE
+    while not page.evaluate(condition):
+        assert time.monotonic() < ends, f"not within {PATIENCE} s: {condition}"
         page.wait_for_timeout(50)
-    raise AssertionError(f"not within {seconds} s: {condition}")
 
 
 @pytest.fixture(scope="session")
@@ -65,7 +72,7 @@ def browser():
         pytest.skip(f"there is no Chromium here: none of {', '.join(NAMES)}")
     with playwright.sync_playwright() as run:
         # Without a sandbox, because containers run as root; it loads nothing but our own page.
-        found = run.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        found = run.chromium.launch(executable_path=path, args=["--no-sandbox"], timeout=PATIENCE * 1000)
         yield found
         found.close()
 
@@ -81,7 +88,7 @@ def open_page(browser, address):
                                       reduced_motion="reduce", **options)  # fmt: skip
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(30_000)
+        page.set_default_timeout(PATIENCE * 1000)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("console", lambda said: said.type in ("error", "warning") and not (allowed and allowed in said.text)
                 and complaints.append(said.text))  # fmt: skip
