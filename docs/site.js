@@ -5,3 +5,13 @@ const reachable = () => document.querySelectorAll(".md-typeset__scrollwrap, .md-
 });
 reachable();
 new MutationObserver(reachable).observe(document.body, { childList: true, subtree: true });
+
+// What the button copies runs where it is pasted: the lines behind prompts, without these, and nothing that was printed.
+document.querySelectorAll("pre > code").forEach((code) => {
+  const lines = code.textContent.split("\n");
+  for (const prompt of [/^(?:>>>|\.\.\.)(?: |$)/, /^\$ /]) {
+    if (prompt.test(lines[0])) {
+      code.dataset.copy = lines.filter((line) => prompt.test(line)).map((line) => line.replace(prompt, "")).join("\n");
+    }
+  }
+});
