@@ -46,14 +46,13 @@ def a_star_search(
 
     A prefix is worth its log-probability, ``weight`` times the log weight that ``judge`` gives to it as a prefix, and
     ``per_token`` for each token that it has; a finished text the first, ``weight`` times its log weight as a text, and
-    the same ``per_token``.  The texts are the best there are, in order,
-    on three conditions.  No text weighs more than any of its prefixes, which holds for constraints, scores of at most 0
-    without prefixes, and lookahead bounds.  ``per_token`` is 0.  The search ended by itself (`TreeFound.complete`).
-    Otherwise it is a heuristic search:
-    ``per_token`` keeps it from preferring short prefixes.  ``expand`` keeps so many ways to go on of each prefix (None:
-    all, which exactness needs), ``batch`` prefixes are read in a pass.  After ``max_expanded`` prefixes what is
-    finished comes back, fewer texts than asked for if need be.  ``rank_score`` is what was maximised.  Raises
-    `GuidedError` for numbers below 1 and a weight below 0.
+    the same ``per_token``.  The texts are the best there are, in order, where ``per_token`` is 0, the search ended by
+    itself (`TreeFound.complete`), and no text weighs more than a prefix of it.  The last holds for constraints, for
+    scores of at most 0 without prefixes, and for lookahead bounds.  Otherwise it is a heuristic search: ``per_token``
+    keeps it from preferring short prefixes.  ``expand`` keeps so many ways to go on of each prefix (None: all, which
+    exactness needs), ``batch`` prefixes are read in a pass.  After ``max_expanded`` prefixes what is finished comes
+    back, fewer texts than asked for if need be.  ``rank_score`` is what was maximised.  Raises `GuidedError` for
+    numbers below 1 and a weight below 0.
 
     >>> import guided
     >>> from guided import search
