@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 
-from guided.errors import GrammarError
+from guided.errors import GrammarError, LimitError
 from guided.grammar.antlr.lexer_rules import read_lexer
 from guided.grammar.antlr.parser_rules import literals_of, read_parser
 from guided.grammar.antlr.reader import read_antlr
@@ -24,16 +24,20 @@ def antlr(text: str, *, start: str | None = None) -> Grammar:
     """The language of an ANTLR 4 grammar from a parser rule on, the first where none is named.
 
     Texts are read to their end, whether or not the rule ends in ``EOF``.  Raises `GrammarError` for what is no grammar
-    of ANTLR's, and `UnsupportedError` for what is not read here, with line and column.
+    of ANTLR's, and `UnsupportedError` for what is not read here, with line and column; `LimitError` for what nests too
+    deeply or is too large with its fragments written out.
 
     >>> antlr("grammar L; list: ID (',' ID)* EOF; ID: [a-z]+; WS: [ ]+ -> skip;")
     <Grammar 'list': 1 rules, lexing dynamic>
     """
     if not isinstance(text, str):
         raise GrammarError("an ANTLR grammar is a str", remedy="Read the file and pass its text.")
-    rules, notes = read_antlr(text)
-    lexer = read_lexer(rules, literals_of(rules), text)
-    made, first = read_parser(rules, start, lexer, text)
+    try:
+        rules, notes = read_antlr(text)
+        lexer = read_lexer(rules, literals_of(rules), text)
+        made, first = read_parser(rules, start, lexer, text)
+    except RecursionError:
+        raise LimitError("fragments name each other too deeply", remedy="Let the parser put them together.") from None
     return Grammar(
         rules=made,
         start=first,

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from guided.errors import GrammarError, GuidedError, UnsupportedError
+from guided.errors import GrammarError, GuidedError, LimitError, UnsupportedError
 from guided.grammar.antlr.tree import (
     Alternative,
     Any_,
@@ -33,6 +33,10 @@ from guided.grammar.regex.syntax import Alternatives, Characters, Concatenation,
 from guided.grammar.regular.characters import ANY_CHARACTER, CharacterSet, negate, normalise
 
 __all__ = ["Lexer", "read_lexer"]
+
+MOST_PIECES = 20_000
+"""Characters, sets and blocks of one rule with its fragments written out: 2 s to compile.  Each of n fragments may name
+the next one twice, which is 2^n."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,8 @@ class _Lexer:
         self.types: dict[str, list[int]] = {}
         self.ignored: list[int] = []
         self.n_rules = 0
+        self.pieces = 0
+        """Of the rule that is read."""
 
     def error(self, kind: type[GuidedError], what: str, offset: int, remedy: str) -> GuidedError:
         return kind(what, where=place_of(self.text, offset), remedy=remedy)
@@ -102,6 +108,7 @@ class _Lexer:
 
     def rule(self, rule: Rule) -> None:
         shortest: int | None = None
+        self.pieces = 0
         for alternative in rule.alternatives:
             if alternative.commands and len(rule.alternatives) > 1:
                 where = alternative.commands[0][2]
@@ -184,6 +191,14 @@ class _Lexer:
         return Concatenation(tuple(self.node(element) for element in elements))
 
     def node(self, element: Element) -> Node:
+        self.pieces += len(element.text) if isinstance(element, Literal) else 1
+        if self.pieces > MOST_PIECES:
+            raise self.error(
+                LimitError,
+                f"a lexer rule of more than {MOST_PIECES} pieces, with its fragments written out",
+                element.offset,
+                "Let the parser put the parts together.",
+            )
         match element:
             case Literal(text):
                 return Concatenation(tuple(_exactly(each) for each in text))

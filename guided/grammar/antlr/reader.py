@@ -265,12 +265,18 @@ class _Reader:
 
     def negated(self, token: Token, lexer: bool) -> Element:
         if not self.takes("("):
-            return Not((self.atom(lexer),), token.offset)
-        found = [self.atom(lexer)]
+            return Not((self.set_element(lexer),), token.offset)
+        found = [self.set_element(lexer)]
         while self.takes("|"):
-            found.append(self.atom(lexer))
+            found.append(self.set_element(lexer))
         self.expect(")", "at the end of a set")
         return Not(tuple(found), token.offset)
+
+    def set_element(self, lexer: bool) -> Element:
+        token = self.token
+        if token.kind not in ("text", "class", "name"):
+            raise self.error(f"unexpected {token.text!r} in a set", token, "Write characters or tokens behind '~'.")
+        return self.atom(lexer)
 
     def literal(self, token: Token, lexer: bool) -> Element:
         text = self.unescaped(token)

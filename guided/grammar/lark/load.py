@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from guided.errors import GrammarError, GuidedError, LimitError, UnsupportedError
-from guided.grammar.lark.multiplied import check_size
+from guided.grammar.lark.multiplied import check_size, check_terminals
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,7 @@ def load(text: str, start: str, import_paths: Sequence[str], regex: bool, given:
 
     if not isinstance(text, str):
         raise GrammarError("a Lark grammar is a str", remedy="Read the file and pass its text.")
+    check_terminals(_unquoted(text))
     try:
         loader: Any = load_grammar
         read, _ = loader(text, "<string>", list(import_paths), False)
@@ -103,10 +104,14 @@ _SYNTAX_PLACE = re.compile(r"\bline (\d+),? column (\d+)")
 _NOT_NAMES = re.compile(r"""//[^\n]* | "(?:\\.|[^"\\\n])*" | /(?!/)(?:\\.|\\/|[^/\\\n])+/[imslux]*""", re.VERBOSE)
 
 
+def _unquoted(text: str) -> str:
+    """The text with spaces in place of strings, patterns and comments."""
+    return _NOT_NAMES.sub(lambda match: " " * len(match[0]), text)
+
+
 def _place(text: str, name: str, occurrence: int = 0) -> str | None:
     """Where ``name`` stands in the grammar, outside strings, patterns and comments."""
-    blank = _NOT_NAMES.sub(lambda match: " " * len(match[0]), text)
-    found = [match.start() for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", blank)]
+    found = [match.start() for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", _unquoted(text))]
     if not found:
         return None
     return place_of(text, found[min(occurrence, len(found) - 1)])

@@ -1,10 +1,14 @@
-"""How large the rules become that Lark makes of a grammar: it writes alternatives inside of sequences out.
+"""How large the rules and terminals become that Lark makes of a grammar.
 
-``(a | b)~8 c?`` is 512 expansions, and Lark takes 25 us for each symbol of them: what takes minutes is refused before.
+It writes alternatives inside of sequences out: ``(a | b)~8 c?`` is 512 expansions, and Lark takes 25 us for each symbol
+of them.  It writes terminals out in those that name them: of n terminals each may name the next one twice, which is
+2^n.  What takes minutes is refused before.
 """
 
 from __future__ import annotations
 
+import re
+from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any
 
 from guided.errors import LimitError
@@ -30,6 +34,36 @@ def check_size(grammar: Grammar) -> None:
             raise LimitError(
                 f"rule {str(name)!r} is more than {MOST_SYMBOLS} symbols when Lark has multiplied its alternatives out",
                 remedy="Give the alternatives inside it, above all repeated ones, a rule of their own.",
+            )
+
+
+_TERMINAL = re.compile(r"^[ \t]*(?:%(?:override|extend)[ \t]+)?(_*[A-Z][_A-Z0-9]*)[^:\n]*:", re.MULTILINE)
+_DEFINED = re.compile(r"^[ \t]*[!?%]*\w[^\n|]*?:|^[ \t]*%", re.MULTILINE)
+_PART = re.compile(r"\b(_*[A-Z][_A-Z0-9]*)\b")
+
+
+def check_terminals(text: str) -> None:
+    """Raise `LimitError` where a terminal would become too large; ``text`` is the grammar without strings and patterns.
+
+    A count over the text, since Lark writes terminals out while it reads; imported ones count as one symbol.
+    """
+    bodies: dict[str, dict[str, int]] = {}
+    for found in _TERMINAL.finditer(text):
+        following = _DEFINED.search(text, found.end())
+        parts = bodies.setdefault(found[1], {})
+        for part in _PART.findall(text, found.end(), following.start() if following else len(text)):
+            parts[part] = parts.get(part, 0) + 1
+    sizes: dict[str, int] = {}
+    try:
+        order = tuple(TopologicalSorter(bodies).static_order())
+    except CycleError:
+        return  # Lark says so
+    for name in order:
+        sizes[name] = 1 + sum(n * sizes[part] for part, n in bodies.get(name, {}).items())
+        if sizes[name] > MOST_SYMBOLS:
+            raise LimitError(
+                f"terminal {name!r} is more than {MOST_SYMBOLS} symbols when Lark has written out those that it names",
+                remedy="Put the parts together in a rule, in small letters.",
             )
 
 

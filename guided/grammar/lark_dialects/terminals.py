@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 
-from guided.errors import GrammarError, GuidedError, UnsupportedError
+from guided.errors import GrammarError, GuidedError, LimitError, UnsupportedError
 from guided.grammar.folding import place_of
 from guided.grammar.lark_dialects.tree import (
     Alternatives,
@@ -65,6 +65,10 @@ COMMON: Mapping[str, str] = {
 """What ``%import common.NAME`` brings in both dialects."""
 _STRUCTURED = ("substring_chunks", "substring_chars", "substring_words")
 
+MOST_CHARACTERS = 50_000
+"""Of one terminal with those that it names written out: 1.5 s to compile.  Each of n terminals may name the next one
+twice, which is 2^n."""
+
 
 class Terminals:
     """The languages of a document's terminals; ``text`` is for places."""
@@ -85,6 +89,7 @@ class Terminals:
                 )
             self._add(RuleDefinition(found.name, Pattern(COMMON[name], "", found.offset), found.offset))
         self._found: dict[str, Regular | None] = {}
+        self._sizes: dict[str, int] = {}
 
     def _add(self, definition: RuleDefinition) -> None:
         if definition.name in self.definitions:
@@ -109,6 +114,13 @@ class Terminals:
             self._found[name] = None
             language, is_text = self.language(definition.body)
             self._found[name] = Regular(language, name, is_text)
+            self._sizes[name] = self._size(definition.body)
+            if self._sizes[name] > MOST_CHARACTERS:
+                raise LimitError(
+                    f"the terminal {name!r} is more than {MOST_CHARACTERS} characters when it is written out",
+                    where=place_of(self.text, definition.offset),
+                    remedy="Put the parts together in a rule, in small letters.",
+                )
         found = self._found[name]
         if found is None:
             raise GrammarError(
@@ -157,6 +169,19 @@ class Terminals:
                     where=place_of(self.text, node.offset),
                     remedy="Use it in a rule, whose name is in small letters.",
                 )
+
+    def _size(self, node: Node) -> int:
+        """The characters of a node whose language is found, written out but for counted repetitions."""
+        match node:
+            case Symbol(name):
+                return self._sizes[name]
+            case Literal(text) | Pattern(text):
+                return len(text)
+            case Row(parts) | Alternatives(parts) | Both(parts):
+                return sum(map(self._size, parts))
+            case Counted(body) | NotIn(body):
+                return self._size(body)
+        return 1
 
     def _literal(self, text: str, ignore_case: bool, offset: int) -> Expr:
         if not ignore_case:
