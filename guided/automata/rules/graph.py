@@ -36,6 +36,7 @@ from guided.automata.rules.initial_arrays import (
 from guided.automata.rules.left_corner import lower_cycle
 from guided.automata.rules.members import FreeMembers
 from guided.automata.rules.nodes import Edges, NodeMaker
+from guided.automata.rules.options import lower_options
 from guided.automata.rules.records import Record
 from guided.collection import untrack
 from guided.errors import LimitError
@@ -441,9 +442,11 @@ class RuleGraph:
                 self.lower_sequence(body.parts, start, end)
             else:
                 self.add(start, EMPTY, 0, end)
-        elif isinstance(body, Choice):
+        elif isinstance(body, Choice) and self._whole:
             for option in body.options:
                 self.lower(option, start, end)
+        elif isinstance(body, Choice):
+            lower_options(self, filter(self.analysis.can_finish, body.options), start, end)
         elif isinstance(body, Repetition):
             self._lower_repetition(body, start, end)
         elif isinstance(body, (Members, DeferredMembers)):
