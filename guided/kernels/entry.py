@@ -6,7 +6,7 @@ import numpy as np
 
 from guided.kernels.data import views
 from guided.kernels.data.asking import ask
-from guided.kernels.data.layout import N_STATES
+from guided.kernels.data.layout import N_KEPT, N_STATES
 from guided.kernels.data.requests import EXPAND_NODE
 from guided.kernels.jit import entry, inner
 from guided.kernels.masking import segments
@@ -84,12 +84,20 @@ def advance(t, lexed, marking, state, token):
 @entry("long, flag, long, longs, longs")
 def advance_each(t, lexed, state, tokens, found):
     """Write the state after each of some tokens, all from one state, to ``found``; -1: request."""
+    counters = views.counters(t)
+    requests = views.requests(t)
+    counters[N_KEPT] = 1
+    code = np.int64(0)
     for i in range(tokens.shape[0]):
         after = _advance(t, lexed, False, state, tokens[i])
         if after < 0:
-            return np.int64(-1)
+            # What the others lack is asked for as well.
+            code = np.int64(-1)
+            if requests.count[0] == requests.entries.shape[0]:
+                break
         found[i] = after
-    return np.int64(0)
+    counters[N_KEPT] = 0
+    return code
 
 
 @entry("long, flag")

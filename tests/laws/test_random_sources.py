@@ -16,7 +16,7 @@ from guided.automata.rules.analysis import productive_rules
 from guided.constraint.engine import answers
 from guided.errors import UnsatisfiableError
 from guided.grammar.ir import Lexing
-from tests.amounts import some
+from tests.amounts import mostly_slow, some
 from tests.twin.earley import Recogniser
 from tests.twin.lexed import LexedRecogniser
 from tests.twin.sentences import Sampler
@@ -41,6 +41,14 @@ def test_no_text_meets_an_error(kind: str) -> None:
     assert not found["errors"]
     assert found["outcomes"]["compiled"] > n // 2
     assert len(found["limits"]) <= 1 + REFUSED[kind] * len(entries)
+
+
+@pytest.mark.parametrize("seed", mostly_slow([63957, 61480, 87180, 94659], 1))
+def test_what_compiled_is_decided_later_however_many_steps_it_takes(seed: int) -> None:
+    """Threads owe more together than any one of them: more than the steps that compiling had left."""
+    tried = Trial("lark", seed, fresh_vocabulary())
+    tried.write()
+    assert (tried.outcome, tried.error) == ("compiled", "")
 
 
 @pytest.mark.slow

@@ -8,11 +8,11 @@ searches for no text, and neither ambiguity nor the depth of the stack makes it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, cast
 
-from guided.automata.endings.lexemes import Lexemes
+from guided.automata.endings.lexemes import Exits, Lexemes
 from guided.automata.endings.obligations import Owed, Work
 from guided.automata.endings.summaries import Summaries
 from guided.automata.lalr.stacks import Restricted
@@ -44,7 +44,7 @@ class Ways(Protocol):
     def boundary(self, owed: Owed) -> Hashable:
         """The place at a boundary between terminals."""
 
-    def rest(self, continuation: int, place: Hashable) -> list[tuple[int, int, Hashable]]:
+    def rest(self, continuation: int, place: Hashable) -> Iterator[tuple[int, int, Hashable]]:
         """How a place in a continuation is left, each way as ``(cost, continuation, place)``.
 
         Continuation 0 is the end of the text.
@@ -54,7 +54,8 @@ class Ways(Protocol):
 class Endings:
     """Fewest bytes to the end of the text, by lexer state, continuation and obligation: `FAR` where there is no way.
 
-    All that a text can come to is looked at when this is made, so nothing is left to be decided later.
+    What texts can come to from the start is looked at when this is made, within ``most`` steps.  Threads may owe more
+    together than any one of them, which adds some, and these are not counted.
     """
 
     def __init__(self, grammar: Grammar, states: StateTable, graph: RuleGraph, stacks: LalrStacks | None, items: Items,
@@ -62,6 +63,7 @@ class Endings:
         self._states = states
         self._owed: dict[int, Owed] = {0: None}
         self._costs: dict[tuple[int, Hashable], int] = {}
+        self._alive: dict[tuple[int, Hashable], bool] = {}
         work = Work(most)
         self.lexemes = Lexemes(work)
         if stacks is None:
@@ -70,19 +72,30 @@ class Endings:
             self._ways = StackWays(grammar, stacks, self.lexemes, items, work)
         with at_most(most):
             self._cost(first, self._ways.boundary(None))
+        work.free()
 
     def cost(self, inside: int, continuation: int, obligation: int) -> int:
         """Fewest bytes with which a thread comes to the end."""
         owed = self._owed_by(obligation)
         if not inside:
             return self._cost(continuation, self._ways.boundary(owed))
-        key = self._states.keys[inside]
-        state = cast(OrderedState, key.state if isinstance(key, Restricted) else key)
         least = FAR
-        for (tag, after), distance in self.lexemes.exits(state, owed).items():
+        for (tag, after), distance in self._exits(inside, owed).items():
             if distance < least:
                 least = min(least, distance + self._cost(*self._ways.onward(continuation, tag, after)))
         return least
+
+    def lives(self, inside: int, continuation: int, obligation: int) -> bool:
+        """Does a thread come to the end?  One way there is enough, where `cost` looks at each of hundreds."""
+        owed = self._owed_by(obligation)
+        if not inside:
+            return self._lives(continuation, self._ways.boundary(owed))
+        exits = self._exits(inside, owed)
+        return any(self._lives(*self._ways.onward(continuation, tag, after)) for tag, after in exits)
+
+    def _exits(self, inside: int, owed: Owed) -> Exits:
+        key = self._states.keys[inside]
+        return self.lexemes.exits(cast(OrderedState, key.state if isinstance(key, Restricted) else key), owed)
 
     def _owed_by(self, obligation: int) -> Owed:
         if obligation not in self._owed:
@@ -93,6 +106,27 @@ class Endings:
             else:
                 self._owed[obligation] = obligations.one(cast(OrderedState, key))
         return self._owed[obligation]
+
+    def _lives(self, continuation: int, place: Hashable) -> bool:
+        alive = self._alive
+        known = alive.get((continuation, place))
+        if known is not None:
+            return known
+        path = [((continuation, place), self._ways.rest(continuation, place))]
+        while path:
+            at, ways = path[-1]
+            for _, below, left in ways:
+                known = not below or alive.get((below, left))
+                if known:
+                    alive.update((each, True) for each, _ in path)
+                    return True
+                if known is None:
+                    path.append(((below, left), self._ways.rest(below, left)))
+                    break
+            else:
+                alive[at] = False
+                path.pop()
+        return False
 
     def _cost(self, continuation: int, place: Hashable) -> int:
         """The least cost to the end, by the continuations below first: there may be thousands."""
@@ -144,17 +178,16 @@ class RuleWays:
         """What is owed; the continuation tells the rest."""
         return owed
 
-    def rest(self, continuation: int, place: Hashable) -> list[tuple[int, int, Hashable]]:
+    def rest(self, continuation: int, place: Hashable) -> Iterator[tuple[int, int, Hashable]]:
         """By each item to the end of its rule."""
         owed = cast(Owed, place)
         if continuation == ENDED:
             ended = cast("dict[Owed, int]", self.summaries.of((0, owed)))
-            return [(cost, 0, None) for left, cost in ended.items() if left is None or not left.violated_at_end]
-        found: list[tuple[int, int, Hashable]] = []
+            yield from ((cost, 0, None) for left, cost in ended.items() if left is None or not left.violated_at_end)
+            return
         for item in self._items(continuation):
             for left, cost in self._left(item >> 32, owed).items():
-                found.append((cost, item & 0xFFFFFFFF, left))
-        return found
+                yield cost, item & 0xFFFFFFFF, left
 
     def _left(self, node: int, owed: Owed) -> Mapping[Owed, int]:
         """What may be owed at the end of a node's rule, with the least cost."""
@@ -247,23 +280,21 @@ class StackWays:
         """Nothing is read yet."""
         return (-1, owed, -1)
 
-    def rest(self, continuation: int, place: Hashable) -> list[tuple[int, int, Hashable]]:
+    def rest(self, continuation: int, place: Hashable) -> Iterator[tuple[int, int, Hashable]]:
         """By each way in which the uppermost state is removed."""
-        found: list[tuple[int, int, Hashable]] = []
         (item,) = self._items(continuation)
         look = Look((item >> 32) - 1, *cast("tuple[int, Owed, int]", place))
         below = item & 0xFFFFFFFF
         for outcome, cost in self.summaries.of(look).items():
             if outcome == _ACCEPTED:
-                found.append((cost, 0, None))
+                yield cost, 0, None
                 continue
             terminal, owed, name, more = cast(Reduced, outcome)
             at = below
             for _ in range(more):
                 (item,) = self._items(at)
                 at = item & 0xFFFFFFFF
-            found.append((cost, at, (terminal, owed, name)))
-        return found
+            yield cost, at, (terminal, owed, name)
 
     def leaves(self, place: Hashable) -> Iterable[tuple[int, Hashable]]:
         """A reduction that removes the state, or the end."""

@@ -6,6 +6,7 @@ digit may come.  Kept apart, they would multiply with each other and with all th
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
@@ -34,6 +35,10 @@ class Work:
                 remedy="Terminals that may follow each other without a break overlap; separate them, as with %ignore, "
                 "shorten counted repeats in them, or pass Limits(search_states=...).",
             )
+
+    def free(self) -> None:
+        """From now on everything is decided, however many steps it takes: what compiled is refused no more."""
+        self.left = sys.maxsize
 
 
 class Obligations:

@@ -15,9 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided import tokenset
+from guided.automata.endings.dead_ends import leads_nowhere
 from guided.automata.endings.endings import Endings
+from guided.automata.lalr.stacks import Restricted
+from guided.automata.lexer.joint import parts_of
+from guided.automata.lexer.ordered import OrderedState, combine
 from guided.errors import LimitError, UnsatisfiableError, VocabularyError
-from guided.kernels.data.layout import DEAD, FAR, FINISHED
+from guided.kernels.data.layout import DEAD, FINISHED
 
 if TYPE_CHECKING:
     from guided.constraint.engine.machine import ConstraintMachine
@@ -121,35 +125,62 @@ def payable(machine: ConstraintMachine, state: int) -> int:
         return state
     known = machine.paid.get(state)
     if known is None:
-        known = _can_pay(machine, state) if machine.endings is None else machine.cost(state) < FAR
+        known = _can_pay(machine, state) if machine.endings is None else _lives(machine, state)
         machine.paid[state] = known
     return state if known else DEAD
 
 
+def _lives(machine: ConstraintMachine, state: int) -> bool:
+    endings = cast(Endings, machine.endings)
+    return any(endings.lives(*thread) for thread in machine.threads(state))
+
+
 def _can_pay(machine: ConstraintMachine, state: int) -> bool:
     """Search breadth first over bytes for a thread that owes nothing, which can end since terminals always settle."""
+    if _is_free(machine, state):
+        return True
+    if _is_stuck(machine, state):
+        return False
     seen = {state}
     queue = [state]
     for at in queue:
-        if machine.is_accepting(at) or machine.paid.get(at) or not _all_owe(machine, at):
-            return True
         if len(seen) > NEAR and measured(machine):
-            return machine.cost(state) < FAR
+            return _lives(machine, state)
         if len(seen) > machine.limits.search_states:
             # Never refused in the middle of a text: this takes seconds, once.
             ((_, first, _),) = machine.threads(machine.start)
             machine.endings = endings_of(machine, first, sys.maxsize)
-            return machine.cost(state) < FAR
+            return _lives(machine, state)
         for byte in np.flatnonzero(machine.next_bytes(at)).tolist():
             after = machine.read(at, bytes((byte,)))
-            if after != DEAD and after not in seen:
+            if after != DEAD and after not in seen and machine.paid.get(after) is not False:
+                # Before those beside it are read, each of which may ask for a lexer state.
+                if _is_free(machine, after):
+                    return True
                 seen.add(after)
                 queue.append(after)
+    machine.paid.update(dict.fromkeys(seen, False))
     return False
 
 
-def _all_owe(machine: ConstraintMachine, state: int) -> bool:
-    return all(obligation for _, _, obligation in machine.threads(state))
+def _is_stuck(machine: ConstraintMachine, state: int) -> bool:
+    """Is every thread inside a match that what is owed lets never end?"""
+    states = machine.states
+    for inside, _, obligation in machine.threads(state):
+        if not (inside and obligation):
+            return False
+        key = states.keys[inside]
+        owed = combine(cast(OrderedState, states.keys[part]) for part in parts_of(states, obligation))
+        match = cast(OrderedState, key.state if isinstance(key, Restricted) else key)
+        if owed is None or not leads_nowhere(match, owed):
+            return False
+    return True
+
+
+def _is_free(machine: ConstraintMachine, state: int) -> bool:
+    """May the text end, or does some thread owe nothing?"""
+    owes_all = all(obligation for _, _, obligation in machine.threads(state))
+    return not owes_all or machine.is_accepting(state) or bool(machine.paid.get(state))
 
 
 def are_alive(machine: ConstraintMachine, states: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -362,7 +362,8 @@ FAR = 1 << 28
 N_SETS, N_ITEMS, N_CLOSURE, N_STATES, N_THREADS, N_PRICED = range(6)
 FUEL, STAMP, OWING, N_SEGMENTS, N_SEGMENT_TOKENS, SHARES, NOTED, LONGEST = range(6, 14)
 PRICES, N_REACHED, NEED, FARTHEST, N_LISTED, MOST_ITEMS, N_LOCAL = range(14, 21)
-N_COUNTERS = 21
+N_KEPT, KEPT_AS = range(21, 23)
+N_COUNTERS = 23
 
 WALKED = -2
 """In the place of an effect's row: its tokens come to owe something, so they are walked with the parser."""

@@ -11,10 +11,11 @@ import numpy as np
 
 from guided.kernels.data import views
 from guided.kernels.data.asking import ask
-from guided.kernels.data.layout import FUEL, N_STATES, N_THREADS
+from guided.kernels.data.layout import FUEL, KEPT_AS, N_KEPT, N_STATES, N_THREADS
 from guided.kernels.data.requests import (
     COMPARE,
     EXPAND_STATE,
+    GROW_LISTED,
     GROW_MACHINE,
     GROW_SCRATCH,
     JOIN_OBLIGATIONS,
@@ -28,6 +29,9 @@ from guided.kernels.parsing.lalr import open_stack, shift
 from guided.kernels.parsing.parser import close, intern_items, stable_order
 
 _MASK32 = 0xFFFFFFFF
+
+MANY = 8
+"""Threads from which on a merge is kept for the next byte: fewer are merged as soon as compared."""
 
 
 @inner
@@ -253,6 +257,43 @@ def _drop_forbidden(table, n):
 
 
 @inner
+def _merge_again(table, lexed, n):
+    """As `_merge`, but what was last merged is not merged again.
+
+    While the tokens of one state are read one after another, all bytes of a class lead hundreds of threads alike.  The
+    array of listed tokens is free then: it holds the threads before the merge, and behind them those after it.
+    """
+    counters = views.counters(table)
+    if n < MANY or counters[N_KEPT] == 0:
+        return _merge(table, lexed, n)
+    scratch = views.scratch(table)
+    kept = scratch.listed
+    if 4 * n > kept.shape[0]:
+        ask(table, GROW_LISTED)
+        return np.int64(-1)
+    same = np.int64(0)
+    if counters[N_KEPT] == n + 1:
+        while same < n and kept[2 * same] == scratch.thread_c[same] and kept[2 * same + 1] == scratch.thread_d[same]:
+            same += 1
+    if same == n:
+        m = np.int64(counters[KEPT_AS])
+        for i in range(m):
+            scratch.thread_a[i] = kept[2 * (n + i)]
+            scratch.thread_b[i] = kept[2 * (n + i) + 1]
+        return m
+    for i in range(n):
+        kept[2 * i] = scratch.thread_c[i]
+        kept[2 * i + 1] = scratch.thread_d[i]
+    m = _merge(table, lexed, n)
+    counters[N_KEPT] = n + 1
+    counters[KEPT_AS] = m
+    for i in range(m):
+        kept[2 * (n + i)] = scratch.thread_a[i]
+        kept[2 * (n + i) + 1] = scratch.thread_b[i]
+    return m
+
+
+@inner
 def step(table, lexed, n, byte):
     """Replace the current threads ``[:n]`` by those after ``byte``; the new number, 0 when dead, -1: request."""
     automaton = views.automaton(table)
@@ -290,7 +331,7 @@ def step(table, lexed, n, byte):
                 m = _advance_thread(table, lexed, m, start, following, obligation, byte)
                 if m < 0:
                     return -1
-    return _merge(table, lexed, m)
+    return _merge_again(table, lexed, m)
 
 
 @entry("long, long")

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 
 import guided
+from guided.automata.endings.dead_ends import leads_nowhere
 from guided.automata.endings.obligations import Obligations, Work
 from guided.automata.lexer.ordered import lexer_of
 from guided.constraint.limits import Limits
 from guided.errors import LimitError, UnsatisfiableError
 from guided.grammar.ir import Lexing
+from guided.kernels.parsing.threads import MANY
 from tests import vocabularies
 from tests.twin.lexed import LexedRecogniser
 
@@ -116,6 +118,37 @@ def test_what_takes_too_many_steps_is_refused_when_compiling():
     assert time.process_time() - begun < 10  # a bound on counted work, seconds even on a busy machine
     with pytest.raises(LimitError, match="700 steps"):
         guided.compile(grammar, BYTES, limits=Limits(search_states=100))
+
+
+def test_a_match_that_no_text_can_end_is_told_by_its_lexer():
+    """Each byte that goes on with it breaks what is owed: no letter may come behind the word before it."""
+    terminals = guided.lark("start: A B C\nA: /[ab]+/\nB: /b+c/\nC: /b+c|d/", lexing=Lexing.DYNAMIC).terminals
+    starts = {each.name: lexer_of(terminals).start((place,)) for place, each in enumerate(terminals)}
+    (exit_,) = starts["A"].after(ord("a")).exits
+    assert leads_nowhere(starts["B"], exit_.obligation)
+    assert not leads_nowhere(starts["C"], exit_.obligation), "d ends it"
+
+
+def test_states_after_tokens_are_those_of_each_alone():
+    """Threads that one byte leads as the last one did are not merged again, and what is merged is asked for at once."""
+    grammar = guided.lark('start: B [start "="? B | "b"] (e* C+ C | e) | B start?\ne: B | start start\n'
+                          'B: /(?:ab)?[^c]+(?=.*;)|[^c]/s\nC: /[0-9]{1,9}/', lexing=Lexing.DYNAMIC)  # fmt: skip
+    together, alone = (guided.compile(grammar, BYTES)._machine for _ in range(2))
+    tokens = list(range(256))
+
+    def shown(machine, state):
+        return sorted((i, o) for i, _, o in machine.threads(state)) if state else []
+
+    state, other = together.start, alone.start
+    most = 0
+    for byte in b"ab1a;b":
+        state, other = together.read(state, bytes((byte,))), alone.read(other, bytes((byte,)))
+        after = together.advance_each(state, tokens)
+        each = [alone.advance_token_text(other, token) for token in tokens]
+        assert [each.index(one) for one in each] == [after.index(one) for one in after]
+        assert [shown(together, one) for one in after] == [shown(alone, one) for one in each]
+        most = max(most, *(len(together.threads(one)) for one in after if one))
+    assert most > MANY
 
 
 LISTS = 'start: e\ne: e "," e | A B | "(" e ")"\nA: /a+/\nB: /[ab]/'
