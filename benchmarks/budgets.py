@@ -157,7 +157,7 @@ def compare(
             for kind in turns(kinds, number):
                 gc.collect()
                 try:
-                    with time_limit(limit):
+                    with time_limit(limit, processor=True):
                         measure_row(kind, row, tests, times[kind.name], first[kind.name], clock)
                 except TooSlow:
                     times[kind.name] = {key: one for key, one in times[kind.name].items() if key[0] != row["id"]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -98,6 +99,10 @@ def test_a_time_limit_ends_the_block_and_only_that():
         forever()
     with time_limit(1):
         pass
+    with time_limit(1, processor=True):
+        time.sleep(1.2)  # what others do meanwhile does not count
+    with time_limit(1, processor=True), pytest.raises(TooSlow):
+        forever()
 
 
 def test_percentiles_of_known_times():
@@ -184,9 +189,9 @@ def test_shares_are_of_the_schemas_that_both_answer():
         (ours, {"a": 1.0, "b": 2.0, "slow": 900.0}),
         (theirs, {"a": 4.0, "b": 4.0, "ours refuses": 1.0}),
     ):
-        for row, time in rows.items():
-            score.first_mask_us[row] = time
-            score.mask_us[row] = [time, time]
+        for row, taken in rows.items():
+            score.first_mask_us[row] = taken
+            score.mask_us[row] = [taken, taken]
     theirs.rows["timed out"].append("b")
     bars, counts = compared({"guided": ours, "llguidance": theirs})
     assert counts.rows == [["llguidance", 1, 2, 1]]
