@@ -20,7 +20,7 @@ from guided.kernels.data.layout import CANONICAL, STRING
 from guided.kernels.jit import direct
 from guided.kernels.lexing.determinise import write_names
 
-__all__ = ["is_excluding", "spelled_texts", "state_excluding", "state_of_texts", "states_of_names"]
+__all__ = ["spelled_texts", "state_excluding", "state_of_texts", "states_of_names"]
 
 K = TypeVar("K", bound="OtherTexts | tuple[tuple[bytes, ...], bool]")
 
@@ -75,11 +75,6 @@ def spelled_texts(states: StateTable, state: int) -> tuple[bytes, ...]:
     if found is None or any(_ESCAPED.search(text) for text in found[0]):
         return ()
     return tuple([b'"' + text + b'"' for text in found[0]])
-
-
-def is_excluding(states: StateTable, state: int) -> bool:
-    """Is it the state before strings with any text but some?"""
-    return isinstance(states.written.get(state), OtherTexts)
 
 
 def _written(states: StateTable, known: dict[K, int], key: K, write: Callable[[StateTable, K], int]) -> int:

@@ -9,16 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.automata.lexer.distances import measure, shortest
-from guided.automata.lexer.names import is_excluding, spelled_texts
+from guided.automata.lexer.names import spelled_texts
+from guided.automata.lexer.other_texts import OtherTexts
 from guided.automata.lexer.states import MOST_STATES, StateTable
 from guided.automata.rules.costs import RuleCosts
 from guided.automata.rules.graph import RuleGraph
 from guided.grammar.ir import Common
 from guided.grammar.regular.expr import Expr, Kind, literal
 from guided.grammar.regular.lengthening import lengthening
-from guided.grammar.regular.rests import most_left
+from guided.grammar.regular.rests import any_escape_left, escape_left, most_left
 from guided.kernels.data.layout import FAR, N_SETS, Machine
-from guided.kernels.parsing.costs import LONG_ESCAPE_LEFT, price
+from guided.kernels.parsing.costs import price
 from guided.kernels.tokens.tokenize import fewest_tokens
 from guided.vocab.vocabulary import Vocabulary
 
@@ -26,9 +27,9 @@ __all__ = ["BytePrices", "CommonPrices", "TerminalPrices", "TerminalTokens", "sp
 
 _QUOTE = literal(b'"')
 
-OTHERS_LEFT = 12
-"""Bytes that end a string that may be any text but some, beyond the shortest: an escape of any character (8), and four
-characters more, with which it is none of the words whatever it began with: fewer than 95^4 cannot be all of these."""
+OTHERS_LEFT = 4
+"""Bytes that end a string that may be any text but some, beyond the shortest and an escape: four characters more, with
+which it is none of the words whatever it began with: fewer than 95^4 cannot be all of these."""
 
 
 def spell(vocabulary: Vocabulary, text: bytes) -> list[int]:
@@ -112,7 +113,11 @@ class TerminalTokens:
         text = min(texts, key=_by_length, default=None) or shortest(states, state)
         tokens = len(spell(self._vocabulary, text)) or FAR
         if texts:
-            return tokens, max(map(len, texts)) + (OTHERS_LEFT if is_excluding(states, state) else LONG_ESCAPE_LEFT)
+            written = states.written[state]
+            if isinstance(written, OtherTexts):
+                return tokens, max(map(len, texts)) + any_escape_left(written.canonical) + OTHERS_LEFT
+            # Such a text holds nothing that the canonical spelling escapes.
+            return tokens, max(map(len, texts)) + (0 if written[1] else escape_left(False))
         key = states.key(state)
         farthest = _most_left(key) if isinstance(key, Expr) else FAR
         if farthest >= FAR:
@@ -130,7 +135,7 @@ def _most_left(expr: Expr) -> int:
     if quote is not _QUOTE or string.kind is not Kind.JSON_STRING:
         return FAR
     known = lengthening(cast(Expr, string.parts[0]))
-    return FAR if known is None else known.most + 1 + LONG_ESCAPE_LEFT
+    return FAR if known is None else known.most + 1 + escape_left(cast(bool, string.parts[1]))
 
 
 def _by_length(text: bytes) -> tuple[int, bytes]:

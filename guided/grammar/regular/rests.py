@@ -14,7 +14,7 @@ from guided.grammar.regular.expr import Expr, Kind, sequence
 from guided.grammar.regular.json_text import RAW_BYTES
 from guided.kernels.data.layout import FAR
 
-__all__ = ["between", "most_left", "tell_most_left"]
+__all__ = ["any_escape_left", "between", "escape_left", "most_left", "tell_most_left"]
 
 Lengths: TypeAlias = "tuple[int, int]"
 """Bytes that are enough for a text, and for the rest of any."""
@@ -27,6 +27,9 @@ ANY_ESCAPE_LEFT = 8
 
 ESCAPE_LEFT = 11
 """The same where only some character may come: a pair of escapes behind the first backslash."""
+
+CANONICAL_ESCAPE_LEFT = 5
+"""The same of the canonical spelling, which escapes quotation marks, backslashes and control characters."""
 
 _SHORT = b'"\\\b\f\n\r\t'
 """Characters that a JSON string must escape and can in two bytes."""
@@ -99,12 +102,22 @@ def _found(expr: Expr, spelled: bool) -> Lengths:
             short, rest = _within(others[0], spelled)
             return min(widest * short, most), min(widest * rest, most)
         case Kind.JSON_STRING:
-            content = cast(Expr, expr.parts[0])
+            content, canonical = cast("tuple[Expr, bool]", expr.parts)
             if content is any_text()[1]:
-                return 1, 1 + ANY_ESCAPE_LEFT
+                return 1, 1 + any_escape_left(canonical)
             short, rest = _within(content, True)
-            return min(short + 1, FAR), min(rest + 1 + ESCAPE_LEFT, FAR)
+            return min(short + 1, FAR), min(rest + 1 + escape_left(canonical), FAR)
     return FAR, FAR
+
+
+def any_escape_left(canonical: bool) -> int:
+    """Bytes that end an escape in a string of any text."""
+    return CANONICAL_ESCAPE_LEFT if canonical else ANY_ESCAPE_LEFT
+
+
+def escape_left(canonical: bool) -> int:
+    """Bytes that end an escape in a string where only some character may come."""
+    return CANONICAL_ESCAPE_LEFT if canonical else ESCAPE_LEFT
 
 
 def _within(expr: Expr, spelled: bool) -> Lengths:

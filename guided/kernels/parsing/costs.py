@@ -27,9 +27,7 @@ from guided.kernels.data.requests import PRICE_NODES, PRICE_TERMINAL
 from guided.kernels.jit import entry, inner
 from guided.kernels.lexing.strings import DIGITS, ESCAPE, HALF, HALF_ESCAPE, KIND
 
-__all__ = [
-    "ESCAPE_LEFT", "LONG_ESCAPE_LEFT", "left_inside", "price", "price_all", "price_new", "price_texts", "reach_of",
-]  # fmt: skip
+__all__ = ["left_inside", "price", "price_all", "price_new", "price_texts", "reach_of"]
 
 _MASK32 = 0xFFFFFFFF
 
@@ -37,7 +35,8 @@ ESCAPE_LEFT = 5
 """Most bytes that are left of an escape that has begun and becomes one character below U+10000: ``u00e9``."""
 
 LONG_ESCAPE_LEFT = 11
-"""The same of any character: that of a surrogate pair, behind its backslash."""
+"""The same of any character: that of a surrogate pair, behind its backslash.  The canonical spelling has no such pairs,
+and escapes only characters below U+0080."""
 
 _LONGEST_TEXT, _PLACES = 256, 257
 """Bytes of a terminal with one text up to which it is priced here, and places in such a text."""
@@ -203,11 +202,13 @@ def reach_of(table, continuation):
 
 
 @inner
-def _escape_left(decode):
+def _escape_left(decode, canonical):
     """The most bytes that are left of an escape; each byte of it makes that less."""
     kind, count = decode & KIND, (decode >> 12) & 3
     if kind == ESCAPE:
-        return np.int64(LONG_ESCAPE_LEFT)
+        return np.int64(ESCAPE_LEFT if canonical else LONG_ESCAPE_LEFT)
+    if canonical:
+        return np.int64(4 - count)
     if kind in (HALF, HALF_ESCAPE):
         return np.int64(6 if kind == HALF else 5)
     is_half = kind == DIGITS and (count == 0 or (decode & 0xFFF) >> (4 * (count - 1)) == 0xD)
@@ -238,7 +239,7 @@ def left_inside(table, place):
         if automaton.minimum[target] < 0:
             return ~target
         ahead = max(ahead, np.int64(automaton.minimum[target]))
-    return ahead + _escape_left(place >> 32)
+    return ahead + _escape_left(place >> 32, automaton.mode[state] & CANONICAL)
 
 
 @entry("long")
