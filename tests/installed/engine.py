@@ -32,11 +32,13 @@ def main() -> None:
     row = np.zeros(vocabulary.n_words, np.uint32)
     constraint.fill_mask(constraint.start, row)
     seconds = time.perf_counter() - began
+    busy = time.process_time()
 
     package = Path(guided.__file__).parent
     size = sum(path.stat().st_size for path in package.parent.rglob("*") if path.is_file())
     print(
-        f"guided {guided.__version__} on Python {sys.version.split()[0]}: {size / 1e6:.0f} MB, {seconds:.2f} s to the mask"
+        f"guided {guided.__version__} on Python {sys.version.split()[0]}: {size / 1e6:.0f} MB, {seconds:.2f} s to the mask, "
+        f"{busy:.2f} s of processor time since Python was started"
     )
     if [token for token in range(257) if row[token // 32] >> token % 32 & 1] != [ord("1")]:
         raise SystemExit("the mask of 1+2 is wrong")
