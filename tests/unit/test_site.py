@@ -38,6 +38,19 @@ def test_the_navigation_has_every_page():
     assert sorted(listed) == sorted(page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md"))
 
 
+def test_every_page_and_picture_is_linked():
+    """From the text of another page; the navigation alone is found by nobody who reads on a repository's site."""
+    pages = [ROOT / "README.md", *DOCS.rglob("*.md")]
+    linked = {
+        (page.parent / target).resolve()
+        for page in pages
+        for target in re.findall(r"\]\(([^)#:]+)", page.read_text(encoding="utf-8"))
+        if (page.parent / target).resolve() != page.resolve()
+    }
+    drawn = set(DOCS.glob("images/diagram-*.svg"))
+    assert {*DOCS.rglob("*.md"), *DOCS.glob("images/*")} - drawn - {DOCS / "index.md"} <= linked
+
+
 def tool(name: str) -> ModuleType:
     """A file of ``docs/site``, which is no package."""
     spec = importlib.util.spec_from_file_location(f"site_{name}", DOCS / "site" / f"{name}.py")
