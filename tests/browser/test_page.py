@@ -204,7 +204,11 @@ def test_two_settings_side_by_side(open_page):
     run(page, 2)
     rows = page.locator("#comparison tbody tr").all_inner_texts()
     assert len(rows) >= 4 and rows[0].startswith("tokens")
-    assert page.locator(".answer").first.locator(".token.drafted").count() > 0
+    drafted = page.locator(".answer").first.locator(".token.drafted")
+    assert "probability not said, mask took not said, drafted" in drafted.first.get_attribute("aria-label")
+    drafted.first.hover()
+    page.get_by_role("dialog", name="Token").wait_for()
+    assert page.locator("#card").inner_text().count("not said") == 3
     same = answer_text(page, 0) == answer_text(page, 1)
     assert same == ("same text" in page.inner_text("#comparison caption"))
     assert same == (page.locator(".chip.differs").count() == 0)
@@ -284,6 +288,7 @@ def test_it_fits_and_is_accessible(open_page, scheme, width, height):
     check(page)
     page.keyboard.press("Escape")
     page.select_option("#methodA", "sampler:smc")
+    page.fill("#temperatureA", "1.5")
     page.fill("#seedA", "2")
     run(page)
     page.evaluate("scrollTo(0, 0)" if width > 500 else "document.querySelector('.results').scrollIntoView()")
@@ -293,6 +298,7 @@ def test_it_fits_and_is_accessible(open_page, scheme, width, height):
     page.select_option("#methodA", "token:")
     page.fill("#temperatureA", "0")
     page.select_option("#draftA", "auto")
+    page.fill("#temperatureB", "2")
     run(page, 2)
     page.get_by_role("tab", name="Fields").first.click()
     page.evaluate("scrollTo(0, 0)" if width > 500 else "document.querySelector('.results').scrollIntoView()")

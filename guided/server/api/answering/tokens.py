@@ -49,8 +49,9 @@ class Spelling:
         data = self._vocabulary.token_bytes(token) or b""
         text = data.decode("utf-8", "replace") if data else self._names.get(token, "")
         return TokenReport(
-            id=token, text=text, bytes=list(data), logprob=None, model_logprob=None, removed=None, drafted=drafted
-        )
+            id=token, text=text, bytes=list(data), logprob=None, model_logprob=None, removed=None, drafted=drafted,
+            alternatives=[],
+        )  # fmt: skip
 
     def logprob(self, token: Token, n: int) -> TokenLogprob:
         """A token with the ``n`` likeliest in its place; those of probability 0 are none of them."""

@@ -120,8 +120,9 @@ export class Answer {
     if (at === 0) this.strip.replaceChildren();
     this.tokens.push({ ...token, start, end: this.text.length });
     const name = ["token", token.removed !== null && `removed${level(token.removed)}`, token.drafted && "drafted", !token.bytes.length && "special"];
-    const label = `${token.bytes.length ? token.text : "end of text"}: probability ${percent(Math.exp(token.logprob))}, `
-      + `mask took ${percent(token.removed)}${token.drafted ? ", drafted" : ""}`;
+    const said = (share) => (share === null ? "not said" : percent(share));
+    const label = `${token.bytes.length ? token.text : "end of text"}: probability ${said(token.logprob === null ? null : Math.exp(token.logprob))}, `
+      + `mask took ${said(token.removed)}${token.drafted ? ", drafted" : ""}`;
     this.strip.append(make("button", { type: "button", class: name.filter(Boolean).join(" "), "data-at": at,
       tabindex: at ? -1 : 0, "aria-label": label }, token.bytes.length ? token.text.replace(/\n/g, "↵\n") : "■"));
   }

@@ -137,6 +137,8 @@ export class Particles {
   }
 
   clear(message = "A sampler of the left column draws several texts at once, and shows here how they went on.") {
+    // What was still to be drawn is of the history before.
+    cancelAnimationFrame(this.frame);
     this.history = new History();
     this.report = null;
     this.following = true;

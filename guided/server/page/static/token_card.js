@@ -64,7 +64,7 @@ export class TokenCard {
 
   content(token, asked) {
     const facts = [
-      ["drawn with", percent(chance(token.logprob))],
+      ["drawn with", token.logprob === null ? "not said" : percent(chance(token.logprob))],
       ["model alone", token.model_logprob === null ? "not said" : percent(chance(token.model_logprob))],
       ["taken by mask", token.removed === null ? "not said" : percent(token.removed)],
     ];

@@ -229,6 +229,7 @@ def test_steerers_and_drafts_by_name(client: openai.OpenAI) -> None:
     drafted = asked(client, response_format=AS_PERSON, guided={"draft": "auto", "tokens": True})
     assert text_of(drafted) == plain
     assert any(token["drafted"] for token in drafted.choices[0].guided["tokens"])
+    assert all(token["alternatives"] == [] for token in drafted.choices[0].guided["tokens"])
 
 
 REFUSED: list[tuple[dict[str, Any], str, str]] = [
