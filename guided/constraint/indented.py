@@ -401,7 +401,7 @@ class IndentedConstraint(LiveConstraint):
 
     def shortest_completion(self, state: int) -> int:
         """Tokens to the nearest end that was found, the end-of-text token not counted; always achievable."""
-        from guided.constraint.engine.prices import spell
+        from guided.vocab.spelled import spell
 
         # Not by the state: a nearer end may be found later.
         return len(spell(self.vocabulary, self.shortest_text(state)))

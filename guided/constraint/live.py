@@ -278,16 +278,20 @@ class LiveConstraint:
         """
         found = self._ends.get(state)
         if found is None:
-            from guided.constraint.engine.prices import spell
+            from guided.vocab.spelled import spell
 
             with self._lock:
-                found = self._ends[state] = tuple(spell(self.vocabulary, self.shortest_text(state)))
-                at = state
-                for place, token in enumerate(found):
-                    at = self.advance(at, token)
-                    if at not in self._ends or len(self._ends[at]) >= len(found) - place:
-                        self._ends[at] = found[place + 1 :]
+                found = tuple(spell(self.vocabulary, self.shortest_text(state)))
+                self._remember(state, found)
         return found
+
+    def _remember(self, state: int, tokens: tuple[int, ...]) -> None:
+        """Keep the end of a state, and what is left of it for the states on the way."""
+        for place in range(len(tokens) + 1):
+            if state not in self._ends or len(self._ends[state]) > len(tokens) - place:
+                self._ends[state] = tokens[place:]
+            if place < len(tokens):
+                state = self.advance(state, tokens[place])
 
     def fill_budget_mask(self, state: int, row: NDArray[np.uint32], budget: int) -> None:
         """As `fill_mask`, but only tokens after which the text can still be completed within ``budget`` tokens.

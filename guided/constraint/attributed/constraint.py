@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.collection import hold, release
+from guided.constraint.attributed.budgets import Budgets
 from guided.constraint.attributed.rows import Rows
 from guided.constraint.limits import Limits
 from guided.constraint.live import LiveConstraint
@@ -26,6 +27,7 @@ class AttributedConstraint(LiveConstraint):
         super().__init__(language, vocabulary, limits)
         self._language = language
         self._rows = Rows(language, vocabulary)
+        self._budgets = Budgets(self._rows)
 
     def _walk(self, at: Any) -> NDArray[np.uint32]:
         return self._rows.row(at)
@@ -33,8 +35,8 @@ class AttributedConstraint(LiveConstraint):
     def fill_budget_mask(self, state: int, row: NDArray[np.uint32], budget: int) -> None:
         """As `fill_mask`, but only tokens after which the text can still be completed within ``budget`` tokens.
 
-        Tokens are priced by bytes, each of which is a token of the vocabulary: a bound that may forbid what would just
-        fit, and keeps what it promises.  Where none fits, the next token of a short end is left.
+        Where the budget is near, ends are searched for: bounds that may forbid what would just fit, and keep what they
+        promise.  Where none fits, the next token of a short end is left.
 
         Raises `LimitError` when even the shortest completion does not fit.
         """
@@ -45,7 +47,7 @@ class AttributedConstraint(LiveConstraint):
         try:
             with self._lock:
                 at = self._values[state]
-                row[:] = self._rows.row_within(at, budget - 2, self._mask(state))
+                row[:] = self._budgets.row(at, budget - 2, self._mask(state))
                 if self.language.may_end(at):
                     row |= self._eos_row
                 elif not row.any():
@@ -57,19 +59,36 @@ class AttributedConstraint(LiveConstraint):
     def completion_bound(self, state: int) -> int:
         """Tokens that are enough to end the text, no fewer than `shortest_completion`'s, found without a search.
 
-        As `fill_budget_mask` prices tokens: by bytes.
+        In bytes, each of which is a token of the vocabulary.
         """
         if state <= FINISHED:
             return 0
         with self._lock:
             return self._language.price(self._values[state])
 
+    def _end(self, state: int) -> tuple[int, ...]:
+        """The tokens of a short end, no more than a mask has found to be enough."""
+        with self._lock:
+            found = super()._end(state)
+            known = None if state <= FINISHED else self._budgets.found(self._values[state])
+            return found if known is None else self._shorter(state, found, known)
+
     def _next_of_end(self, state: int, budget: int) -> int:
         """The first token of a short end."""
         tokens = self._end(state)
+        if len(tokens) + 1 > budget:
+            # Ends of other texts went through this state, and may be longer than its own.
+            tokens = self._shorter(state, tokens, self._budgets.end(self._values[state]))
         if len(tokens) + 1 > budget:
             raise LimitError(
                 f"{budget} tokens are left, but the shortest completion takes {len(tokens)} and the end-of-text token",
                 remedy="Raise max_new_tokens.",
             )
         return tokens[0]
+
+    def _shorter(self, state: int, found: tuple[int, ...], other: tuple[int, ...] | None) -> tuple[int, ...]:
+        """The shorter of two ends of a state, which is remembered."""
+        if other is None or len(other) >= len(found):
+            return found
+        self._remember(state, other)
+        return other

@@ -21,23 +21,21 @@ from guided.constraint.attributed.walks import Crossing, Starts, Walked, single
 from guided.grammar.attributed.kept import Kept
 from guided.grammar.attributed.language import ANY, MOST_QUOTED, WHOLE, At, AttributedLanguage, Reading
 from guided.grammar.attributed.lexis import MOST_BLANKS, MOST_NAME, ascii_lower, is_called
-from guided.grammar.attributed.nodes import UNKNOWN, LiteralForm
+from guided.grammar.attributed.nodes import LiteralForm
 from guided.grammar.attributed.threads import Lexeme, LexemeKind, Place
 from guided.grammar.attributed.words import Words, words_of
 from guided.vocab.vocabulary import Vocabulary
 
-__all__ = ["Rows"]
+__all__ = ["UNHEARD", "Free", "Group", "Rows"]
 
-_UNHEARD = "\x01"
+UNHEARD = "\x01"
 """A name that no text holds: it stands for all that mean nothing yet."""
 _QUOTE = ord("'")
 _BRACKET = frozenset(b"(")
 _DIGITS = b"0123456789"
 _ALL = frozenset(range(256))
-_KEPT = 1024
-"""States of which it is remembered how far their tokens lead."""
-_A_BYTE = 6
-"""Bytes that one of a token adds to what is enough for an end: three while it is read, three as a name that waits."""
+_OTHERS = 1024
+"""Heads behind such names that are remembered."""
 _SHORT = 24
 """Bytes of a name that may still come: with fewer, all tokens are read byte by byte, not only the longer ones."""
 
@@ -51,10 +49,9 @@ class Rows:
         self.heads = Heads.of(vocabulary, language.lexis)
         self.walks = self.heads.walks
         self.root = self.walks.starts([0])
-        self.others: Kept[tuple[Walked, frozenset[str]], Head | None] = Kept(_KEPT)
+        self.others: Kept[tuple[Walked, frozenset[str]], Head | None] = Kept(_OTHERS)
         """The heads behind names that mean nothing, by those that do."""
         self._last: tuple[At, _Writing] | None = None
-        self._reach: Kept[At, _Reach] = Kept(_KEPT)
 
     def row(self, at: At) -> tokenset.Row:
         """The mask without end-of-text ids."""
@@ -62,58 +59,13 @@ class Rows:
         self._last = (at, written)
         return written.row
 
-    def row_within(self, at: At, limit: int, row: tokenset.Row) -> tokenset.Row:
-        """Of a mask, tokens after which so many bytes are enough to end the text: perhaps not all such tokens.
+    def groups(self, at: At) -> tuple[tokenset.Row, list[Group]]:
+        """The same row, and its tokens by where they end: perhaps more of them, or none where they are not told apart.
 
-        Each byte of a number, or of a free name or string, counts `_A_BYTE`.  Other tokens are allowed together where
-        any fits, and tried one by one where not.
+        The mask was made just before, mostly.
         """
-        reach = self._reach.get(at)
-        if reach is None:
-            reach = self._reach[at] = self._reach_of(at)
-        if limit >= reach.all_tokens:
-            return row
-        found = np.zeros_like(row)
-        others = np.zeros_like(row)
-        for most, tokens, is_free in reach.groups:
-            if is_free:
-                bytes_left = (limit - most) // _A_BYTE
-                if bytes_left > 0:
-                    long = self.walks.longer_than(bytes_left)
-                    found |= tokens if long is None else tokens & ~long
-            elif most <= limit:
-                found |= tokens
-            else:
-                others |= tokens
-        # What was doubtful in the mask is not in its groups.
-        found &= row
-        others &= row & ~found
-        fitting = [token for token in tokenset.ids(others).tolist() if self._ends_within(at, token, limit)]
-        if fitting:
-            tokenset.add_all(found, np.array(fitting, np.int64))
-        return found
-
-    def _reach_of(self, at: At) -> _Reach:
-        """How far the tokens of a mask lead."""
-        # The mask was made just before, mostly.
-        writing = self._last[1] if self._last is not None and self._last[0] == at else self._written(at)
-        in_name = at.reading in (Reading.NAME, Reading.NAME_END) or (
-            at.reading is Reading.WORD and self.language.takes_any_word(at.place)
-        )
-        read = _A_BYTE * len(at.text) * in_name
-        if not writing.groups:
-            # Read byte by byte.
-            return _Reach(UNKNOWN, ((UNKNOWN, writing.row, False),))
-        groups: list[tuple[int, tokenset.Row, bool]] = []
-        most = 0
-        behind: dict[Place, int] = {}
-        for place, tokens, is_free in writing.groups:
-            if not is_free and place not in behind:
-                behind[place] = self.language.most(place)
-            bound = read + (self.language.pricing.most(place) if is_free else behind[place])
-            groups.append((bound, tokens, is_free))
-            most = max(most, bound + _A_BYTE * self.walks.longest * is_free)
-        return _Reach(most, tuple(groups))
+        written = self._last[1] if self._last is not None and self._last[0] == at else self._written(at)
+        return written.row, written.groups
 
     def _written(self, at: At) -> _Writing:
         """The row of a state, and what was found on the way."""
@@ -127,21 +79,16 @@ class Rows:
             doubtful = None if long is None else writing.row & long
             if doubtful is not None and doubtful.any():
                 # A name may be too long.
-                wrong = [token for token in tokenset.ids(doubtful).tolist() if self._after(at, token) is None]
+                wrong = [token for token in tokenset.ids(doubtful).tolist() if self.after(at, token) is None]
                 tokenset.remove_all(writing.row, np.array(wrong, np.int64))
         return writing
 
-    def _after(self, at: At, token: int) -> At | None:
+    def after(self, at: At, token: int) -> At | None:
         """The state behind a token."""
         state: At | None = at
         for byte in self.vocabulary.token_bytes(token) or b"":
             state = None if state is None else self.language.step(state, byte)
         return state
-
-    def _ends_within(self, at: At, token: int, limit: int) -> bool:
-        """Are so many bytes enough behind a token?"""
-        after = self._after(at, token)
-        return after is not None and self.language.price(after) <= limit
 
     def _walk(self, start: At, found: tokenset.Row) -> None:
         """Allow the tokens behind a state, byte by byte."""
@@ -157,13 +104,24 @@ class Rows:
         found |= self.walks.tokens_at(nodes)
 
 
-class _Reach(NamedTuple):
-    """How many bytes are enough behind the tokens of a mask."""
+class Free(NamedTuple):
+    """What tokens end in, of which no list says what it may be."""
 
-    all_tokens: int
-    """Behind any of them."""
-    groups: tuple[tuple[int, tokenset.Row, bool], ...]
-    """Behind each of some, or, if they are free, but for `_A_BYTE` more for each byte of a token."""
+    reading: Reading
+    """A number, a string, or a name as a word or in quotes; white space: anything behind such a name in a token."""
+    quote: int = 0
+
+
+class Group(NamedTuple):
+    """Tokens that end in lexemes which begin at one place, or right there."""
+
+    place: Place
+    tokens: tokenset.Row
+    free: Free | None
+    """None: these lexemes are listed."""
+
+
+_UNHEARD_BEFORE = Free(Reading.BLANK)
 
 
 class _Writing:
@@ -176,8 +134,7 @@ class _Writing:
         self.root = rows.root
         self.others = rows.others
         self.row = np.zeros(rows.vocabulary.n_words, np.uint32)
-        self.groups: list[tuple[Place, tokenset.Row, bool]] = []
-        """Tokens by the place in which they end; free ones, which lead the farther from an end the longer they are."""
+        self.groups: list[Group] = []
         self.here: Place
         self.is_unheard = False
 
@@ -271,12 +228,13 @@ class _Writing:
     def _allow(self, row: tokenset.Row) -> None:
         """Allow tokens."""
         self.row |= row
-        self.groups.append((self.here, row, self.is_unheard))
+        self.groups.append(Group(self.here, row, _UNHEARD_BEFORE if self.is_unheard else None))
 
-    def _free(self, row: tokenset.Row) -> None:
+    def _free(self, row: tokenset.Row, reading: Reading, quote: int = 0) -> None:
         """Allow tokens that are part of a number, or of a free name or string."""
         self.row |= row
-        self.groups.append((self.here, row, True))
+        free = _UNHEARD_BEFORE if self.is_unheard else Free(reading, quote)
+        self.groups.append(Group(self.here, row, free))
 
     # Words ---------------------------------------------------------------------------------------------------------
 
@@ -291,13 +249,13 @@ class _Writing:
             crossings += walked.crossings
         if is_free:
             walked = self.walks.word_run(starts, self.heads.word, state, ONWARD, MOST_NAME - len(text))
-            self._free(walked.row)
+            self._free(walked.row, Reading.WORD)
             if walked.crossings:
                 called = [crossing for crossing in crossings if crossing.text.endswith(b"(")]
                 told, others = self._told(place, text, walked, AFTER_WORD)
                 crossings = called + told
                 if others is not None:
-                    after = self.language.threads.after(place, Lexeme(LexemeKind.WORD, _UNHEARD), False)
+                    after = self.language.threads.after(place, Lexeme(LexemeKind.WORD, UNHEARD), False)
                     if after is not None:
                         self._place_unheard(others, after)
         for crossing in dict.fromkeys(crossings):
@@ -346,7 +304,7 @@ class _Writing:
         sets = [values for _, form, values in place.literals if form is LiteralForm.NUMBER]
         if sets and all(values is None for values in sets):
             numbers = self.heads.numbers(starts, text)
-            self._free(numbers.row)
+            self._free(numbers.row, Reading.NUMBER)
             if not numbers.behind.is_empty:
                 after = self.language.resolved(At(place, Reading.NUMBER, b"0"))
                 if after is not None:
@@ -392,7 +350,7 @@ class _Writing:
                 self._stepped(starts, At(place, Reading.STRING, text))
             return
         walked = self.walks.run(starts, self.heads.quoted[_QUOTE], state, _ALL, _QUOTE)
-        self._free(walked.row)
+        self._free(walked.row, Reading.STRING)
         closed = frozenset([_QUOTE])
         others = []
         for crossing in walked.crossings:
@@ -410,7 +368,7 @@ class _Writing:
             self._listed(starts, At(place, Reading.NAME, bytes([quote]) + text), quote, sets)
             return
         walked = self.walks.run(starts, self.heads.quoted[quote], state, _ALL, quote)
-        self._free(walked.row)
+        self._free(walked.row, Reading.NAME, quote)
         if walked.crossings:
             self._names_ended(place, quote, text, walked)
 
@@ -464,7 +422,7 @@ class _Writing:
         for crossing in known:
             self._crossed(At(place, Reading.NAME_END, opening + text + crossing.text), [crossing.node], closed)
         if others is not None and not others.is_empty:
-            after = self.language.resolved(At(place, Reading.NAME_END, opening + _UNHEARD.encode()))
+            after = self.language.resolved(At(place, Reading.NAME_END, opening + UNHEARD.encode()))
             if after is not None:
                 self._place_unheard(others, after)
 

@@ -37,7 +37,7 @@ from guided.constraint.engine.first_arrays import (
     grown_segments,
     grown_tables,
 )
-from guided.constraint.engine.prices import BytePrices, spell
+from guided.constraint.engine.prices import BytePrices
 from guided.constraint.engine.requests import RequestBuffer
 from guided.constraint.engine.survival import are_alive, check_start, ending_tokens, endings_of, payable, spellable
 from guided.constraint.engine.token_costs import TokenCosts
@@ -72,6 +72,7 @@ from guided.kernels.data.requests import OUT_OF_FUEL
 from guided.kernels.data.views import N_ROWS
 from guided.kernels.jit import direct
 from guided.kernels.loading import load_compiled
+from guided.vocab.spelled import spell
 from guided.vocab.vocabulary import Vocabulary
 
 ROOM = 128

@@ -20,26 +20,16 @@ from guided.grammar.regular.lengthening import lengthening
 from guided.grammar.regular.rests import any_escape_left, escape_left, most_left
 from guided.kernels.data.layout import FAR, N_SETS, Machine
 from guided.kernels.parsing.costs import price
-from guided.kernels.tokens.tokenize import fewest_tokens
+from guided.vocab.spelled import spell
 from guided.vocab.vocabulary import Vocabulary
 
-__all__ = ["BytePrices", "CommonPrices", "TerminalPrices", "TerminalTokens", "spell"]
+__all__ = ["BytePrices", "CommonPrices", "TerminalPrices", "TerminalTokens"]
 
 _QUOTE = literal(b'"')
 
 OTHERS_LEFT = 4
 """Bytes that end a string that may be any text but some, beyond the shortest and an escape: four characters more, with
 which it is none of the words whatever it began with: fewer than 95^4 cannot be all of these."""
-
-
-def spell(vocabulary: Vocabulary, text: bytes) -> list[int]:
-    """The fewest tokens that join to ``text``; empty when none do."""
-    trie = vocabulary.trie
-    data = np.frombuffer(text, np.uint8)
-    room = np.empty((3, data.size + 1), np.int32)
-    n_tokens: int = fewest_tokens(trie.byte, trie.end, trie.token_offset, trie.token_ids, data, room)
-    found: list[int] = room[0, : max(n_tokens, 0)].tolist()
-    return found
 
 
 class TerminalPrices:

@@ -27,11 +27,11 @@ from guided.grammar.attributed.nodes import (
 )
 from guided.grammar.attributed.threads import Place, Stack, Threads
 
-__all__ = ["Closing"]
+__all__ = ["MOST_STEPS", "Closing"]
 
 MOST_STEPS = 20_000
 """Nodes that one search looks at; ends of the queries of Spider take 40 to 400."""
-_ENDS = 1 << 12
+_ENDS = 1 << 14
 """Threads whose ends are remembered."""
 MOST_LEXEMES = 400
 """Lexemes of one end: what is open of a query, and tables for all names that wait for one."""
@@ -46,6 +46,9 @@ def _must_part(last: int, first: int) -> bool:
     return ends_word == begins_word
 
 
+_Thread = tuple[Stack | None, Any]
+
+
 class Closing:
     """Finds ends, and keeps them by thread."""
 
@@ -54,13 +57,28 @@ class Closing:
         self.lexis = lexis
         self.prices = threads.prices
         self._ends: Kept[tuple[Stack | None, Any], tuple[str, ...]] = Kept(_ENDS)
+        self.steps = 0
+        """Nodes looked at so far, by all searches."""
 
-    def text(self, place: Place, before: bytes) -> bytes | None:
-        """A short text that ends one of the place's threads; ``before`` is the byte in front of it."""
+    def text(self, place: Place, before: bytes, most: int = MOST_STEPS) -> bytes | None:
+        """A short text that ends one of the place's threads; ``before`` is the byte in front of it.
+
+        Raises `LimitError` where none is found and a search has come to its ``most`` steps.
+        """
         if place.may_end:
             return b""
-        texts = [self._joined(end, before) for end in map(self._end, place.threads) if end is not None]
-        return min(texts, key=lambda text: (len(text), text)) if texts else None
+        found: list[bytes] = []
+        late: LimitError | None = None
+        for thread in place.threads:
+            try:
+                end = self._end(thread, most)
+            except LimitError as error:
+                late = error
+            else:
+                found += () if end is None else (self._joined(end, before),)
+        if late is not None and not found:
+            raise late
+        return min(found, key=lambda text: (len(text), text)) if found else None
 
     def _joined(self, lexemes: tuple[str, ...], before: bytes) -> bytes:
         out = bytearray(before)
@@ -71,58 +89,78 @@ class Closing:
             out += data
         return bytes(out[len(before) :])
 
-    def _end(self, thread: tuple[Stack | None, Any]) -> tuple[str, ...] | None:
+    def _end(self, thread: tuple[Stack | None, Any], most: int) -> tuple[str, ...] | None:
         """Lexemes that end a thread, None where the search finds none."""
         known = self._ends.get(thread)
-        if known is None:
-            known = self._search(thread)
-            if known is not None:
-                self._ends[thread] = known
-        return known
+        return self._search(*thread, most) if known is None else known
 
-    def _search(self, thread: tuple[Stack | None, Any]) -> tuple[str, ...] | None:
+    def _search(self, stack: Stack | None, attribute: Any, most: int) -> tuple[str, ...] | None:
         path: list[str] = []
         steps = 0
-        # Each entry: what is left to try at one depth, and how many lexemes were there before.
-        open_: list[tuple[Iterator[tuple[Stack | None, Any, str | None]], int]] = [(iter([(*thread, None)]), 0)]
-        seen: set[tuple[Stack | None, Any]] = set()
-        while open_:
-            tries, size = open_[-1]
-            following = next(tries, None)
-            if following is None:
-                open_.pop()
-                continue
+        # Each entry: what is left to try at one depth, how many lexemes were there before, and the thread there.
+        open_: list[tuple[Iterator[tuple[Stack | None, Any, str | None]], int, _Thread]] = []
+        seen: set[_Thread] = set()
+        following: _Thread | None = (stack, attribute)
+        while True:
+            if following is not None:
+                steps += 1
+                thread = self._settled(*following)
+                known = None if thread is None else () if thread[0] is None else self._ends.get(thread)
+                if known is not None:
+                    break
+                if thread is not None and thread not in seen and len(path) <= MOST_LEXEMES:
+                    seen.add(thread)
+                    assert thread[0] is not None
+                    open_.append((self._next(thread[0], thread[1]), len(path), thread))
+            if steps > most:
+                self.steps += steps
+                raise LimitError("the end of a text is open after too many steps", remedy="Report the grammar.")
+            if not open_:
+                self.steps += steps
+                return None
+            tries, size, _ = open_[-1]
             del path[size:]
-            stack, attribute, lexeme = following
+            taken = next(tries, None)
+            if taken is None:
+                open_.pop()
+                following = None
+                continue
+            below, attribute, lexeme = taken
             if lexeme is not None:
                 path.append(lexeme)
-            if stack is None:
-                return tuple(path)
-            if (stack, attribute) in seen or len(path) > MOST_LEXEMES:
-                continue
-            seen.add((stack, attribute))
-            steps += 1
-            if steps > MOST_STEPS:
-                raise LimitError("the end of a text is open after too many steps", remedy="Report the grammar.")
-            open_.append((self._next(stack, attribute), len(path)))
-        return None
+            following = (below, attribute)
+        self.steps += steps
+        end = (*path, *known)
+        for _, size, thread in open_:
+            self._ends[thread] = end[size:]
+        return end
+
+    def _settled(self, stack: Stack | None, attribute: Any) -> tuple[Stack | None, Any] | None:
+        """The thread behind all that leaves no choice, None where it cannot go on."""
+        push = self.threads.push
+        while stack is not None:
+            match stack.node:
+                case Action(change):
+                    attribute = change(attribute)
+                    if attribute is None:
+                        return None
+                    stack = stack.below
+                case Seq(parts):
+                    stack = stack.below
+                    for part in reversed(parts):
+                        stack = push(part, stack)
+                case Rule(body=body):
+                    assert body is not None
+                    stack = push(body, stack.below)
+                case _:
+                    break
+        return stack, attribute
 
     def _next(self, stack: Stack, attribute: Any) -> Iterator[tuple[Stack | None, Any, str | None]]:
         """The ways to go on from a thread, cheapest first."""
         below = stack.below
         push = self.threads.push
         match stack.node:
-            case Terminal():
-                for after, lexeme in self._lexemes(stack.node, attribute):
-                    yield below, after, lexeme
-            case Action(change):
-                changed = change(attribute)
-                if changed is not None:
-                    yield below, changed, None
-            case Seq(parts):
-                for part in reversed(parts):
-                    below = push(part, below)
-                yield below, attribute, None
             case Choice(options, preferred):
                 first = -1 if preferred is None else preferred(attribute)
                 if first >= 0:
@@ -132,9 +170,9 @@ class Closing:
             case Star(item, wanted):
                 ways = [(below, attribute, None), (push(item, stack), attribute, None)]
                 yield from reversed(ways) if wanted is not None and wanted(attribute) else ways
-            case Rule(body=body):
-                assert body is not None
-                yield push(body, below), attribute, None
+            case Terminal():
+                for after, lexeme in self._lexemes(stack.node, attribute):
+                    yield below, after, lexeme
 
     def _lexemes(self, terminal: Terminal, attribute: Any) -> Iterator[tuple[Any, str]]:
         match terminal:

@@ -10,7 +10,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from guided.grammar.attributed.closing import Closing
+from guided.grammar.attributed.closing import MOST_STEPS, Closing
 from guided.grammar.attributed.kept import Kept
 from guided.grammar.attributed.lexis import (
     BLANKS,
@@ -425,7 +425,9 @@ class AttributedLanguage:
         """A short text after which the text may end."""
         found = self._rests.get(at)
         if found is None:
-            found = self._rests[at] = self._rest(at)
+            end = self.end(at)
+            assert end is not None, f"no text ends {at}"
+            found = self._rests[at] = end
             # What is left of this end is the end of the states on the way, so that ends get shorter byte by byte.
             state: At | None = at
             for position in range(len(found)):
@@ -435,15 +437,33 @@ class AttributedLanguage:
                     self._rests.setdefault(state, found[position + 1 :])
         return found
 
-    def _rest(self, at: At) -> bytes:
+    def end(self, at: At, most: int = MOST_STEPS) -> bytes | None:
+        """The same, whatever was asked before; None where there is none.
+
+        Raises `LimitError` where a search takes more than so many steps.
+        """
         if self.may_end(at):
             return b""
-        for ending in self._sorted_endings(at):
-            found = self._behind(at, ending)
-            behind = None if found is None else self.closing.text(found[1], self._kind_before(found[0]))
-            if behind is not None:
-                return ending + behind
-        raise AssertionError(f"no text ends {at}")
+        found = (self._end_behind(at, ending, most) for ending in self._sorted_endings(at))
+        first = next((text for text in found if text is not None), None)
+        if first is None or at.reading is not Reading.WORD or not self.takes_any_word(at.place):
+            return first
+        # As any other name it may end sooner.
+        told = self.told_names(at.place)
+        for letter in b"abcdefghij_":
+            ending = bytes([letter])
+            name = ascii_lower((at.text + ending).decode("utf-8", "replace"))
+            if name not in told and not self._begins_listed(at.place, at.text + ending):
+                other = self._end_behind(at, ending, most)
+                if other is not None:
+                    return min(first, other, key=len)
+        return first
+
+    def _end_behind(self, at: At, ending: bytes, most: int) -> bytes | None:
+        """The end that begins with the end of a lexeme."""
+        found = self._behind(at, ending)
+        behind = None if found is None else self.closing.text(found[1], self._kind_before(found[0]), most)
+        return None if behind is None else ending + behind
 
     def _sorted_endings(self, at: At) -> list[bytes]:
         return sorted(set(self._endings(at)), key=lambda text: (len(text), text))

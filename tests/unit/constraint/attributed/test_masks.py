@@ -65,26 +65,6 @@ def test_masks_are_the_tokens_that_can_be_read(forward: bool, vocabulary: guided
     assert places == sum(map(len, map(str.encode, TEXTS if forward else TEXTS[::2])))
 
 
-@pytest.mark.parametrize("budget", [12, 40, 100, 200])
-def test_texts_end_within_their_budget(budget: int, vocabulary: guided.Vocabulary) -> None:
-    constraint = AttributedConstraint(query_language(SCHEMA), vocabulary)
-    row, plain = np.zeros((2, vocabulary.n_words), np.uint32)
-    narrowed = 0
-    for seed in range(6 if budget < 100 else 2):
-        rng = np.random.default_rng(seed)
-        state, left = constraint.start, budget
-        while state != constraint.end:
-            constraint.fill_budget_mask(state, row, left)
-            constraint.fill_mask(state, plain)
-            assert not (row & ~plain).any()
-            narrowed += int((row != plain).any())
-            allowed = tokenset.ids(row)
-            state = constraint.advance(state, int(rng.choice(allowed)))
-            left -= 1
-            assert left >= 0
-    assert narrowed
-
-
 def test_a_large_budget_takes_the_plain_mask(vocabulary: guided.Vocabulary) -> None:
     constraint = AttributedConstraint(query_language(SCHEMA), vocabulary)
     row, plain = np.zeros((2, vocabulary.n_words), np.uint32)
@@ -154,7 +134,7 @@ def test_how_soon_a_text_can_end_shrinks_along_its_end_and_is_bounded(vocabulary
     language._rests.most = 3
     constraint = AttributedConstraint(language, vocabulary)
     random_walk = random.Random(4)
-    for _ in range(40):
+    for _ in range(some(40)):
         state = constraint.start
         for _ in range(random_walk.randrange(12)):
             row = np.empty(vocabulary.n_words, np.uint32)

@@ -314,6 +314,7 @@ def is_met(operand: Operand) -> bool:
 _CONTINUED = ("->>", "||", "+", "-", "*", "/", "at", "#>>", "->", "#>", "^", "%")
 
 
+@lru_cache(maxsize=1 << 16)
 def finish(operand: Operand) -> str:
     """What ends an expression soon: ``cast``, ``and`` of BETWEEN, ``test``, an operator, or nothing (empty)."""
     if between_done(operand) is not None:
@@ -333,6 +334,7 @@ def finish(operand: Operand) -> str:
     return "cast" if operand.tight else ""
 
 
+@lru_cache(maxsize=1 << 16)
 def target_types(operand: Operand) -> tuple[str, ...]:
     """The types that a cast should lead to for the expression to end soon."""
     found = tuple(name for name in members(_goal(operand)) if name in operand.system.types)
@@ -345,6 +347,7 @@ def _ends(operand: Operand, name: str) -> bool:
     return (between_done(found) if is_between(found) else whole(found)) is not None
 
 
+@lru_cache(maxsize=1 << 16)
 def soon(operand: Operand) -> str:
     """The kind of operand that ends an expression soon: a number, a condition, a text or NULL."""
     goal = _goal(operand)

@@ -44,13 +44,23 @@ def _beside(system: TypeSystem, operator: str, left: str) -> tuple[Signature, ..
 
 
 @cache
+def _results(system: TypeSystem, operator: str, left: str) -> tuple[tuple[int, int], ...]:
+    """The types of results, each with those of the right operands that give it."""
+    found: dict[int, int] = {}
+    for right, bit in BIT.items():
+        given = result(system, operator, left, right)
+        if given is not None:
+            found[BIT[given]] = found.get(BIT[given], 0) | bit
+    return tuple(found.items())
+
+
+@cache
 def rights(system: TypeSystem, operator: str, left: str, wanted: int) -> int:
     """The types of right operands with which the result is one of those that are wanted."""
     found = 0
-    for right, bit in BIT.items():
-        given = result(system, operator, left, right)
-        if given is not None and BIT[given] & wanted:
-            found |= bit
+    for given, operands in _results(system, operator, left):
+        if given & wanted:
+            found |= operands
     return found
 
 

@@ -1,0 +1,193 @@
+"""Budgets: the tokens of a mask behind which so many others are enough to end the text.
+
+What is far from the budget is told by prices, which are found without a search, and far above what an end takes
+(`guided.grammar.attributed.pricing`).  Of what is near, ends are searched for (`guided.grammar.attributed.closing`) and
+spelled: one for each listed lexeme, and one for all free names of a place, in which the name itself is left open.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from guided import tokenset
+from guided.constraint.attributed.rows import UNHEARD, Free, Group, Rows
+from guided.errors import LimitError
+from guided.grammar.attributed.kept import Kept
+from guided.grammar.attributed.language import ANY, At, AttributedLanguage, Reading
+from guided.grammar.attributed.nodes import UNKNOWN
+from guided.grammar.attributed.threads import Place
+from guided.vocab.spelled import spell
+
+__all__ = ["Budgets"]
+
+_KEPT = 1024
+"""States of which it is remembered how far their tokens lead."""
+_ENDS = 1 << 14
+"""States of which it is remembered how many tokens end them."""
+_STEPS = 500
+"""Choices that one search for an end looks at; along Spider's and everyday queries most take 10 to 60."""
+_STEPS_OF_MASK = 4000
+"""Choices after which a mask begins no more searches for listed lexemes: some tenths of a second."""
+_A_BYTE = 6
+"""Bytes that one of a token adds to what is enough for an end: three while it is read, three as a name that waits."""
+_OPEN = {Reading.NUMBER: 1, Reading.STRING: 5, Reading.WORD: 1, Reading.NAME: 5}
+"""Tokens that are enough to end a free lexeme anywhere: a digit; the rest of a character, of an escape, and a quote; a
+letter that makes a name one that means nothing."""
+
+
+class Budgets:
+    """Narrows the rows of a language over a vocabulary."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self._language = rows.language
+        self._reaches: Kept[At, _Reach] = Kept(_KEPT)
+        self._ends: Kept[At, tuple[int, ...] | None] = Kept(_ENDS)
+        self._free_ends: Kept[tuple[Place, Free], _FreeEnd] = Kept(_KEPT)
+
+    def row(self, at: At, limit: int, row: tokenset.Row) -> tokenset.Row:
+        """Of a mask, tokens behind which ``limit`` others are enough to end the text: perhaps not all such tokens."""
+        reach = self._reaches.get(at)
+        if reach is None:
+            reach = self._reaches[at] = self._reach_of(at)
+        if limit >= reach.all_tokens:
+            return row
+        found = np.zeros_like(row)
+        others = np.zeros_like(row)
+        for most, group in reach.groups:
+            if group.free is not None:
+                bytes_left = max((limit - most) // _A_BYTE, self._bytes_left(at, group.place, group.free, limit))
+                if bytes_left > 0:
+                    long = self._rows.walks.longer_than(bytes_left)
+                    found |= group.tokens if long is None else group.tokens & ~long
+            elif most <= limit:
+                found |= group.tokens
+            else:
+                others |= group.tokens
+        # What was doubtful in the mask is not in its groups.
+        found &= row
+        others &= row & ~found
+        last = self._language.closing.steps + _STEPS_OF_MASK
+        fitting = [token for token in tokenset.ids(others).tolist() if self._fits(at, token, limit, last)]
+        if fitting:
+            tokenset.add_all(found, np.array(fitting, np.int64))
+        return found
+
+    def _reach_of(self, at: At) -> _Reach:
+        """How far the tokens of a mask lead."""
+        row, groups = self._rows.groups(at)
+        if not groups:
+            # Read byte by byte.
+            return _Reach(UNKNOWN, ((UNKNOWN, Group(at.place, row, None)),))
+        found: list[tuple[int, Group]] = []
+        farthest = 0
+        read = _A_BYTE * len(at.text) * _is_free_name(self._language, at)
+        behind: dict[Place, int] = {}
+        for group in groups:
+            place = group.place
+            if group.free is None and place not in behind:
+                behind[place] = self._language.most(place)
+            most = read + (behind[place] if group.free is None else self._language.pricing.most(place))
+            found.append((most, group))
+            farthest = max(farthest, most + _A_BYTE * self._rows.walks.longest * (group.free is not None))
+        return _Reach(farthest, tuple(found))
+
+    # Listed lexemes ------------------------------------------------------------------------------------------------
+
+    def _fits(self, at: At, token: int, limit: int, last: int) -> bool:
+        """Are so many tokens enough behind a token?"""
+        after = self._rows.after(at, token)
+        if after is None:
+            return False
+        if self._language.price(after) <= limit:
+            return True
+        known = self.end(after) if self._language.closing.steps < last else self.found(after)
+        return known is not None and len(known) <= limit
+
+    def end(self, at: At) -> tuple[int, ...] | None:
+        """Tokens that end a text, None where a search finds none soon."""
+        if at not in self._ends:
+            try:
+                end = self._language.end(at, _STEPS)
+            except LimitError:
+                end = None
+            self._ends[at] = None if end is None else tuple(spell(self._rows.vocabulary, end))
+        return self._ends[at]
+
+    def found(self, at: At) -> tuple[int, ...] | None:
+        """The same, if it was looked for before."""
+        return self._ends.get(at)
+
+    # Free lexemes --------------------------------------------------------------------------------------------------
+
+    def _bytes_left(self, at: At, place: Place, free: Free, limit: int) -> int:
+        """How many bytes a token may have that is part of a free lexeme, none of which are also more than any has."""
+        if free.reading is Reading.BLANK:
+            return 0
+        key = (place, free)
+        end = self._free_ends.get(key)
+        if end is None:
+            end = self._free_ends[key] = self._free_end(place, free)
+        left = limit - end.tokens
+        if left < 0:
+            return 0
+        if not end.times:
+            return self._rows.walks.longest
+        read = len(at.text) if place is at.place and _is_free_name(self._language, at) else 0
+        return left // end.times - read - end.around
+
+    def _free_end(self, place: Place, free: Free) -> _FreeEnd:
+        """The end behind any free lexeme of a kind that begins at a place."""
+        behind = self._language.resolved(_whole(place, free))
+        if behind is None:
+            return _FreeEnd(UNKNOWN, 0, 0)
+        try:
+            end = self._language.closing.text(behind, b"a", _STEPS)
+        except LimitError:
+            end = None
+        if end is None:
+            return _FreeEnd(UNKNOWN, 0, 0)
+        parts = end.split(UNHEARD.encode())
+        tokens = sum(len(spell(self._rows.vocabulary, part)) for part in parts if part)
+        return _FreeEnd(_OPEN[free.reading] + tokens, len(parts) - 1, 1)
+
+
+class _Reach(NamedTuple):
+    """How many bytes are enough behind the tokens of a mask."""
+
+    all_tokens: int
+    """Behind any of them."""
+    groups: tuple[tuple[int, Group], ...]
+    """Behind each of some, or, if they are free, but for `_A_BYTE` more for each byte of a token."""
+
+
+class _FreeEnd(NamedTuple):
+    """An end in which the name is left open that was read before it."""
+
+    tokens: int
+    """Those beside the name."""
+    times: int
+    """How often it has the name."""
+    around: int
+    """Bytes that the name may have beside those that were read."""
+
+
+def _is_free_name(language: AttributedLanguage, at: At) -> bool:
+    """Is a name in progress that may be any?"""
+    return at.reading in (Reading.NAME, Reading.NAME_END) or (
+        at.reading is Reading.WORD and language.takes_any_word(at.place)
+    )
+
+
+def _whole(place: Place, free: Free) -> At:
+    """The state behind a whole lexeme of a kind, a name that means nothing."""
+    match free.reading:
+        case Reading.WORD:
+            return At(place, Reading.WORD, UNHEARD.encode())
+        case Reading.NUMBER:
+            return At(place, Reading.NUMBER, b"0")
+        case Reading.STRING:
+            return At(place, Reading.STRING_END, ANY)
+    return At(place, Reading.NAME_END, bytes([free.quote]) + UNHEARD.encode())

@@ -1,0 +1,82 @@
+"""Budget masks of queries: texts end in time, and what would have ended in time is allowed."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import guided
+from guided import tokenset
+from guided.constraint.attributed import AttributedConstraint
+from guided.grammar.sql import Column, DatabaseSchema, Table
+from guided.grammar.sql.query.language import query_language
+from tests.amounts import crossed, some
+from tests.unit.constraint.attributed.test_masks import DIALECTS, PIECES
+
+SCHEMA = DatabaseSchema(
+    (
+        Table("singer", (Column("singer_id", "integer"), Column("name", "text"), Column("age", "integer"))),
+        Table("concert", (Column("concert_id", "integer"), Column("name", "text"), Column("order date", "date"))),
+    )
+)
+QUERY = (
+    "SELECT T1.name, COALESCE(T2.name, 'missing') AS second_name, CASE WHEN T1.age > 1000 THEN 'old' ELSE 'young' END "
+    "FROM singer AS T1 JOIN concert AS T2 ON T1.singer_id = T2.concert_id WHERE T1.name LIKE 'Jo%' ORDER BY T1.age"
+)
+SPACED = [b" " + piece.encode() for piece in PIECES if piece.isalpha()]
+VOCABULARIES = {"pieces": [piece.encode() for piece in dict.fromkeys(PIECES)], "words": SPACED, "bytes": []}
+
+
+def vocabulary_of(name: str) -> guided.Vocabulary:
+    tokens = [bytes([byte]) for byte in range(256)] + list(dict.fromkeys(VOCABULARIES[name]))
+    return guided.Vocabulary.from_tokens([*tokens, None], eos_ids=[len(tokens)])
+
+
+def greedy(vocabulary: guided.Vocabulary, text: bytes) -> list[int]:
+    """The longest tokens from the left."""
+    ids = {vocabulary.token_bytes(token): token for token in range(vocabulary.size)}
+    found = []
+    while text:
+        longest = next(text[:size] for size in range(40, 0, -1) if text[:size] in ids and text[:size])
+        found.append(ids[longest])
+        text = text[len(longest) :]
+    return found
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_query_that_just_fits_keeps_its_names_and_strings(dialect: str) -> None:
+    vocabulary = vocabulary_of("pieces")
+    constraint = AttributedConstraint(query_language(replace(SCHEMA, dialect=dialect)), vocabulary)
+    tokens = greedy(vocabulary, QUERY.encode())
+    row = np.zeros(vocabulary.n_words, np.uint32)
+    state = constraint.start
+    for place, token in enumerate(tokens):
+        if place % 5 == 2:
+            constraint.fill_budget_mask(state, row, len(tokens) - place + 1 + 20)
+            assert tokenset.contains(row, token), (place, vocabulary.token_bytes(token))
+        state = constraint.advance(state, token)
+    assert constraint.is_accepting(state)
+
+
+@pytest.mark.parametrize(("name", "dialect"), crossed(VOCABULARIES, DIALECTS))
+def test_texts_end_within_their_budget(name: str, dialect: str) -> None:
+    vocabulary = vocabulary_of(name)
+    constraint = AttributedConstraint(query_language(replace(SCHEMA, dialect=dialect)), vocabulary)
+    row, plain = np.zeros((2, vocabulary.n_words), np.uint32)
+    narrowed = 0
+    for seed in range(some(24, 12)):
+        rng = random.Random(seed)
+        left = rng.choice([12, 20, 30]) if seed else 16
+        state = constraint.start
+        while state != constraint.end:
+            constraint.fill_budget_mask(state, row, left)
+            constraint.fill_mask(state, plain)
+            assert not (row & ~plain).any()
+            narrowed += int((row != plain).any())
+            state = constraint.advance(state, rng.choice(tokenset.ids(row).tolist()))
+            left -= 1
+            assert state and left >= 0
+    assert narrowed
