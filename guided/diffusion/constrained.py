@@ -6,6 +6,7 @@ commits, a text remains: also where all positions are committed in one step.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -62,18 +63,23 @@ class Constrained:
         lattice = self._lattice(
             at, folded(tempered(log_softmax(scores), self.temperature), self._end_for_pad, self.pad_id)
         )
-        tokens = lattice.sample(chance)[0] if self.temperature > 0 else lattice.best()[0]
+        tokens = (lattice.sample(chance)[0] if self.temperature > 0 else lattice.best()[0])[: len(at.canvas)]
         ends = np.flatnonzero(np.isin(tokens, list(self.constraint.vocabulary.eos_ids)))
-        return replace(pinned(at.canvas, lattice.marginals(), tokens), n_text=int(ends[0]) if ends.size else None)
+        marginals = lattice.marginals()[: len(at.canvas)]
+        return replace(pinned(at.canvas, marginals, tokens), n_text=int(ends[0]) if ends.size else None)
 
     def _lattice(self, at: Standing, logp: NDArray[np.float64]) -> Lattice:
         state, keep = self._state(at.written), None if at.proposed is None else at.proposed.tolist()
+        known, room = self._known(at.canvas), at.room
+        if at.ahead:
+            # As far as the last fixed token, where positions that the model has not seen may hold anything.
+            n = 1 + max(at.ahead)
+            logp, room, keep = np.concatenate([logp, np.zeros((n, logp.shape[1]))]), room - n, None
+            known |= self._read({len(at.canvas) + place: token for place, token in at.ahead.items()})
         try:
-            return Lattice(
-                self.constraint, logp, self._known(at.canvas), start=state, room=at.room, limits=self.limits, keep=keep
-            )
+            return Lattice(self.constraint, logp, known, start=state, room=room, limits=self.limits, keep=keep)
         except UnsatisfiableError:
-            length, least = len(logp) + at.room, self.constraint.shortest_completion(state)
+            length, least = len(logp) + room, self.constraint.shortest_completion(state)
             if least <= length:
                 raise
             raise LimitError(
@@ -102,7 +108,11 @@ class Constrained:
         return end_for_pad(self.constraint.vocabulary.eos_ids, self.pad_id)
 
     def _known(self, canvas: Canvas) -> dict[int, int]:
-        """The tokens by position that are known, padding read as the end that it follows."""
-        places, end = np.flatnonzero(canvas.known), self._end_for_pad
-        known = dict(zip(places.tolist(), canvas.tokens[places].tolist(), strict=True))
-        return known if end is None else {at: end if token == self.pad_id else token for at, token in known.items()}
+        """The tokens by position that are known."""
+        places = np.flatnonzero(canvas.known)
+        return self._read(dict(zip(places.tolist(), canvas.tokens[places].tolist(), strict=True)))
+
+    def _read(self, known: Mapping[int, int]) -> dict[int, int]:
+        """Tokens as the grammar reads them: padding as the end that it follows."""
+        end = self._end_for_pad
+        return {at: end if end is not None and token == self.pad_id else token for at, token in known.items()}

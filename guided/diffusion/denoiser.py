@@ -187,7 +187,7 @@ def blank(
     """The canvas that decoding begins with: noise, but for tokens ``fixed`` by position.
 
     Uniform noise is drawn by ``chance``.  Raises `UnsupportedError` for a masked model without a mask token,
-    `GuidedError` for a length below 1, fixed positions outside the canvas, and too little room.
+    `GuidedError` for a length below 1, fixed positions outside the canvas, fixed masks, and too little room.
 
     >>> import numpy as np
     >>> from guided import diffusion
@@ -217,5 +217,10 @@ def blank(
     if outside is not None:
         raise GuidedError(
             f"position {outside} is fixed, but the canvas has {length}", remedy="Count positions from 0, in the canvas."
+        )
+    masked = next((place for place, token in fixed.items() if token == denoiser.mask_id), None)
+    if masked is not None:
+        raise GuidedError(
+            f"the mask is fixed at position {masked}", remedy="Leave out positions that are not known, or fix a token."
         )
     return canvas.filled(list(fixed), list(fixed.values()))

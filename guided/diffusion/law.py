@@ -7,8 +7,8 @@ has the one of a constraint.  A law that is `Committing` also decides which of i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -81,6 +81,8 @@ class Standing:
     """The text's tokens before the canvas, which the model reads as the end of its prompt."""
     room: int = 0
     """Positions of the text after the canvas."""
+    ahead: Mapping[int, int] = field(default_factory=dict)
+    """Tokens that are fixed there, by position from the canvas's end on."""
     proposed: NDArray[np.int64] | None = None
     """What the step before proposed for the canvas: under a constraint a text that fits all that is known."""
     left: Any = None

@@ -187,15 +187,17 @@ def denoise(
             )
     writers = [_written(denoiser, job, how, rng) for job in jobs]
     results: list[Denoised | None] = [None] * len(jobs)
-    asked = {number: next(writer) for number, writer in enumerate(writers)}
-    while asked:
-        found = _scored(denoiser, asked)
-        wanted, asked = asked, {}
-        for number in wanted:
+    asked: dict[int, list[Canvas]] = {}
+    answers: dict[int, NDArray[np.float32] | None] = dict.fromkeys(range(len(jobs)))
+    while answers:
+        asked = {}
+        for number, answer in answers.items():
             try:
-                asked[number] = writers[number].send(found[number])
+                # None begins it.
+                asked[number] = writers[number].send(answer)  # type: ignore[arg-type]
             except StopIteration as stop:
                 results[number] = stop.value
+        answers = dict(_scored(denoiser, asked))
     return [result for result in results if result is not None]
 
 
@@ -225,6 +227,11 @@ def _written(denoiser: Denoiser, job: Job, how: Denoising, rng: np.random.Genera
     while len(done) < job.length and not denoiser.eos_ids.intersection(done):
         # A text without an end so far: the next block, or the next part of it.
         place = _begun(denoiser, job, done, rng, left)
+        if _is_over(denoiser, place.canvas) and not isinstance(job.law, Free):
+            # All is given: the law is asked whether that is a text of its own.
+            (scores,) = yield [place.canvas]
+            passes, scored = passes + 1, scored + 1
+            job.law.proposal(place.at, scores, rng)
         ahead = [place]
         while not _is_over(denoiser, place.canvas):
             found = yield [each.canvas for each in ahead]
@@ -253,14 +260,19 @@ def _begun(denoiser: Denoiser, job: Job, done: tuple[int, ...], rng: np.random.G
         length = min(job.length, len(done) + denoiser.window)
         known = {place: token for place, token in job.fixed.items() if place < length} | dict(enumerate(done))
         canvas = blank(denoiser, job.prompt, length, known, chance=rng)
-        return _Place(Standing(canvas, (), job.length - length, left=law_left))
+        return _Place(Standing(canvas, (), job.length - length, _behind(job, length), left=law_left))
     length = left if denoiser.block is None else denoiser.block
     fixed = {place - len(done): token for place, token in job.fixed.items() if 0 <= place - len(done) < length}
     tail = denoiser.pad_id if denoiser.pad_id is not None else min(denoiser.eos_ids, default=None)
     if left < length and tail is not None:
         fixed |= dict.fromkeys(range(left, length), tail)
     canvas = blank(denoiser, (*job.prompt, *done), length, fixed, chance=rng)
-    return _Place(Standing(canvas, done, max(0, left - length), left=law_left))
+    return _Place(Standing(canvas, done, max(0, left - length), _behind(job, len(done) + length), left=law_left))
+
+
+def _behind(job: Job, end: int) -> dict[int, int]:
+    """The fixed tokens behind a canvas."""
+    return {place - end: token for place, token in job.fixed.items() if place >= end}
 
 
 def _is_over(denoiser: Denoiser, canvas: Canvas) -> bool:
@@ -341,5 +353,5 @@ def _stepped(
     if how.joined and denoiser.block is None and end < len(after):
         ended = tuple(after.tokens[:end].tolist())
         rest = Canvas(after.tokens[end:], after.known[end:], (*after.prompt, *ended))
-        at = Standing(rest, (*at.written, *ended), at.room, proposal.tokens[end:], made.left)
+        at = Standing(rest, (*at.written, *ended), at.room, at.ahead, proposal.tokens[end:], made.left)
     return _Place(at), frame

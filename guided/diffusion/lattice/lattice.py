@@ -93,8 +93,11 @@ class Lattice:
         self.constraint = constraint
         self.limits = limits or LatticeLimits()
         self.room = room
-        self._rows = np.asarray(logp)
+        self._rows = _rows_of(logp)
         self._known = dict(known or {})
+        for name, value in (("room", room), ("pad_id", pad_id)):
+            if value is not None and value < 0:
+                raise GuidedError(f"{name} is {value}", remedy="It must be 0 or more, or None.")
         self._successors = Successors.of(constraint, pad_id)
         self._successors.make_room()
         self._needs = max(constraint.vocabulary.size, -1 if pad_id is None else pad_id + 1)
@@ -112,7 +115,7 @@ class Lattice:
                 f"distributions of shape {self._rows.shape}", remedy="Pass float[L, width], for at least one position."
             )
         for place, token in self._known.items():
-            if not 0 <= place < len(self._rows) or token < 0:
+            if not 0 <= place < len(self) or token < 0:
                 raise GuidedError(
                     f"token {token} is known at position {place} of {len(self._rows)}",
                     remedy="Count positions from 0, in the canvas, and leave out those that are not known.",
@@ -122,6 +125,10 @@ class Lattice:
                 f"a text of {len(keep)} tokens is to be kept in {len(self._rows)} positions",
                 remedy="Pass a token for each position.",
             )
+
+    def _check_place(self, place: int) -> None:
+        if not 0 <= place < len(self):
+            raise GuidedError(f"there is no position {place} of {len(self)}", remedy="Count positions from 0.")
 
     def _states_along(self, keep: Sequence[int] | None) -> list[int]:
         """The states of a text that is to be kept, from the first position on; those behind a dead one are left out."""
@@ -369,6 +376,8 @@ class Lattice:
 
         Less `log_z` it is the logarithm of their probability.  Cost: the steps between the first and the last of them.
         """
+        for place in tokens:
+            self._check_place(place)
         places = sorted(set(tokens) - set(self._known))
         if any(tokens[place] != token for place, token in self._known.items() if place in tokens):
             return -np.inf
@@ -388,6 +397,8 @@ class Lattice:
 
     def sample(self, rng: Random, n: int = 1) -> NDArray[np.int64]:
         """Texts drawn from the lattice by their weight, independently: ``int64[n, L]``."""
+        if n < 0:
+            raise GuidedError(f"{n} texts are asked for", remedy="Ask for 0 or more.")
         chance = chance_of(rng)
         tokens = np.zeros((n, len(self)), np.int64)
         final = np.flatnonzero(self._final)
@@ -438,7 +449,8 @@ class Lattice:
         return found[:, : self._rows.shape[1]]
 
     def marginal(self, place: int) -> Floats:
-        """`marginals` of one position."""
+        """`marginals` of one position, which is counted from 0."""
+        self._check_place(place)
         found = np.zeros(max(self._rows.shape[1], self._needs))
         self._marginal(place, found)
         return found[: self._rows.shape[1]]
@@ -455,6 +467,17 @@ class Lattice:
         values = self._masses[place][layer.source] + behind[layer.target]
         around[runs.value] = log_sums(values[runs.order], runs.start)
         selection.atoms.spread(self._row(place), around - self.log_z, row)
+
+
+def _rows_of(logp: Any) -> NDArray[Any]:
+    """The distributions as an array of real numbers."""
+    try:
+        rows = np.asarray(logp)
+    except ValueError:  # Rows of several lengths.
+        rows = np.zeros(0, object)
+    if rows.dtype.kind not in "fiub":
+        raise GuidedError("the distributions are no numbers", remedy="Pass float[L, width], of logarithms.")
+    return rows
 
 
 def _draw(chance: Chance, weights: Floats, n: int) -> NDArray[np.int64]:

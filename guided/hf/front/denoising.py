@@ -40,11 +40,14 @@ def run_denoising(request: Request, denoiser: Denoiser) -> list[Generation]:
     if not isinstance(how, Denoising):
         raise GuidedError(f"denoising is {how!r}", remedy="Pass a guided.diffusion.Denoising.")
     temperature = float(options.get("temperature", 1.0)) if options.get("do_sample") else 0.0
+    n_texts = int(options.get("num_return_sequences", 1))
+    if n_texts < 1:
+        raise GuidedError(f"num_return_sequences is {n_texts}", remedy="Ask for at least one.")
     jobs: list[Job] = []
     for prompt in request.prompts:
         constraint = prompt.constraint
         law = _law(constraint, denoiser, temperature, options)
-        jobs += [Job(prompt.ids, request.max_new_tokens, law)] * int(options.get("num_return_sequences", 1))
+        jobs += [Job(prompt.ids, request.max_new_tokens, law)] * n_texts
     made = denoise(denoiser, jobs, how, request.seed)
     each = len(made) // len(request.prompts)
     vocabulary = request.vocabulary

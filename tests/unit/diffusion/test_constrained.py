@@ -7,8 +7,9 @@ import pytest
 
 import guided
 from guided.diffusion import Constrained, Denoising, FixedBlocks, Job, LowConfidence, Noise, Threshold, denoise
+from guided.diffusion.lattice import Lattice
 from guided.errors import GuidedError, LimitError, UnsatisfiableError
-from tests.amounts import crossed
+from tests.amounts import crossed, some
 
 TOKENS = [b"a", b"b", b"ab", b"(", b")", b"()", None, None]
 END, MASK = 6, 7
@@ -96,6 +97,44 @@ def test_fixed_tokens_stay_and_padding_counts_as_the_end():
     law = Constrained(constraint, pad_id=1)
     (text,) = denoise(Padding(), [Job((0,), 7, law, {1: 3})])
     assert text.tokens[1] == 3 and text.n_text <= 3 and set(text.tokens[3:]) == {END}
+
+
+@pytest.mark.parametrize("model", [Stubborn(), StubbornBlocks(), StubbornWindow()])
+def test_tokens_fixed_anywhere_are_met_or_refused_because_no_text_has_them(model):
+    """Also those behind the block or the part that is written first."""
+    rng = np.random.default_rng(26)
+    met = refused = 0
+    for number in range(some(120, 4)):
+        law = Constrained(guided.compile(list(GRAMMARS.values())[number % 3], VOCABULARY))
+        length = int(rng.integers(3, 10))
+        places = rng.choice(length, int(rng.integers(1, 3)), replace=False).tolist()
+        fixed = {place: int(rng.integers(len(TOKENS) - 1)) for place in places}
+        job = Job((number,), length, law, fixed)
+        try:
+            Lattice(law.constraint, np.zeros((length, len(TOKENS))), fixed)
+        except UnsatisfiableError:
+            with pytest.raises((UnsatisfiableError, LimitError)):
+                denoise(model, [job], Denoising(LowConfidence(2)))
+            refused += 1
+            continue
+        (text,) = denoise(model, [job], Denoising(LowConfidence(2)))
+        assert all(text.tokens[place] == token for place, token in fixed.items())
+        Lattice(law.constraint, np.zeros((length, len(TOKENS))), dict(enumerate(text.tokens)))
+        met += 1
+    assert met > 5 and refused > 5
+
+
+@pytest.mark.parametrize("model", [Stubborn(), StubbornBlocks()])
+def test_a_canvas_on_which_all_is_given_is_checked_all_the_same(model):
+    law = Constrained(guided.compile(guided.regex("(ab){0,4}"), VOCABULARY))
+    for fixed in ({0: END}, {0: 2, 1: 0, 2: 1, 3: END}):
+        (text,) = denoise(model, [Job((), 4, law, fixed)])
+        assert all(text.tokens[place] == token for place, token in fixed.items())
+    for fixed in ({0: 0, 1: END}, {0: 0, 1: 0, 2: 1, 3: END}):
+        with pytest.raises(UnsatisfiableError):
+            denoise(model, [Job((), 4, law, fixed)])
+    (free,) = denoise(model, [Job((), 4, fixed={0: END})])
+    assert free.text == ()
 
 
 def test_what_cannot_be_is_refused_with_the_bound():

@@ -51,6 +51,7 @@ def test_scores_are_the_conditional_law_by_enumeration(table):
         (lambda d: Canvas([[1, 2]], [[True, False]]), "one mark for each"),
         (lambda d: blank(d, (), 0), "at least one"),
         (lambda d: blank(d, (), 3, {3: 0}), "position 3 is fixed"),
+        (lambda d: blank(d, (), 3, {1: d.mask_id}), "the mask is fixed at position 1"),
         (lambda d: d.scores([blank(d, (), 2)]), "blocks of 3"),
         (lambda d: d.scores([blank(d, (), 2), blank(d, (), 3)]), "lengths"),
         (lambda d: d.scores([Canvas([0, 1, 7], [True] * 3)]), "no id 7"),

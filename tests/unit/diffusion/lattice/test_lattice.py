@@ -243,12 +243,30 @@ def test_refusals() -> None:
         Lattice(constraint, logp, {3: 0})
     with pytest.raises(GuidedError, match="a text of 1 tokens"):
         Lattice(constraint, logp, keep=[0])
+    for rows in ([[0.0, 0.0], [0.0]], np.zeros((3, WIDTH), complex), np.full((3, WIDTH), "a")):
+        with pytest.raises(GuidedError, match=r"are no numbers.*float\[L, width\]"):
+            Lattice(constraint, rows)
+    with pytest.raises(GuidedError, match="room is -1"):
+        Lattice(constraint, logp, room=-1)
+    with pytest.raises(GuidedError, match="pad_id is -1"):
+        Lattice(constraint, logp, pad_id=-1)
     with pytest.raises(GuidedError, match="0 to 5 states"):
         LatticeLimits(states=0, most_states=5)
     nested = compiled(guided.gbnf(NESTED))
     # The one state that is kept after each position is that of ",": the known end asks for "c" at once.
     with pytest.raises(LimitError, match=r"among 1 states a position.*most_states"):
         Lattice(nested, np.zeros((6, WIDTH)), {2: 2, 3: EOS}, limits=LatticeLimits(states=1, most_states=1))
+
+
+@pytest.mark.parametrize("place", [-1, 3])
+def test_no_position_is_counted_from_the_end(place: int) -> None:
+    """Python's lists would answer for another position."""
+    lattice = Lattice(compiled(guided.regex("[ab]*")), np.zeros((3, WIDTH)))
+    for ask in (lattice.marginal, lambda at: lattice.log_mass({at: 0})):
+        with pytest.raises(GuidedError, match=f"position {place} of 3"):
+            ask(place)
+    with pytest.raises(GuidedError, match="-1 texts"):
+        lattice.sample(0, -1)
 
 
 def test_a_beam_over_a_grammar_that_searches_for_its_ends_is_never_stuck():

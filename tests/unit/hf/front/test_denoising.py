@@ -137,6 +137,7 @@ def test_the_prompt_does_not_see_the_batch(nano):
     ({"num_beams": 4}, UnsupportedError, "num_beams is not one for denoisers"),
     ({"denoising": "fast"}, GuidedError, "Pass a guided.diffusion.Denoising"),
     ({"lattice": 4096}, GuidedError, "lattice is 4096"),
+    ({"num_return_sequences": 0}, GuidedError, "num_return_sequences is 0"),
 ])  # fmt: skip
 def test_what_does_not_go_with_a_denoiser_is_refused(nano, options, kind, words):
     with pytest.raises(kind, match=words):
