@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +20,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "train_nano"))
 
 from corpus import FAMILIAR_WORDS_UNTIL, Task, tasks
 
-__all__ = ["ROW_LENGTH", "Batch", "Noised", "batches", "encode"]
+__all__ = ["ROW_LENGTH", "Batch", "Rows", "assembled", "chunk", "chunk_of", "encode", "packed"]
 
 ROW_LENGTH = 384
 POOL = 96
+ROWS_OF_A_CHUNK = 1_280
 COPIES = 2
 """Noised copies of each answer: the second has the noise that the first has not, so their losses vary together less."""
 LEAST_NOISE = 0.1
@@ -50,52 +52,57 @@ class Encoded:
 
 
 @dataclass(frozen=True)
+class Rows:
+    """Packed rows as small integers, as processes send them, int16[B, T]: of every place its token, its position, its
+    task in the row (-1: none), pair and copy; flat indices ``predicting`` of ``targets``; their ``weights``."""
+
+    tokens: np.ndarray
+    positions: np.ndarray
+    task: np.ndarray
+    pair: np.ndarray
+    copy: np.ndarray
+    predicting: np.ndarray
+    targets: np.ndarray
+    weights: np.ndarray
+    n_tasks: int
+
+
+@dataclass(frozen=True)
 class Batch:
-    """``tokens``, ``positions`` and the task (-1: none), pair and copy of each, ``[B, T]``; flat indices ``predicting``
-    of ``targets``; their ``weights``; and how many ``tasks`` these are, a tensor of one."""
+    """Rows as a model takes them; ``mask`` bool[B, 1, T, T] says who sees whom."""
 
     tokens: torch.Tensor
     positions: torch.Tensor
-    task: torch.Tensor
-    pair: torch.Tensor
-    copy: torch.Tensor
+    mask: torch.Tensor
     predicting: torch.Tensor
     targets: torch.Tensor
     weights: torch.Tensor
-    tasks: torch.Tensor
-
-    def to(self, device: torch.device) -> Batch:
-        """The batch on a device, its integers as wide as indices are; between processes they are narrow."""
-        parts = [getattr(self, one.name).to(device) for one in fields(self)]
-        return Batch(*(part if part.is_floating_point() else part.long() for part in parts))
-
-    def mask(self) -> torch.Tensor:
-        """Who sees whom, ``bool[B, 1, T, T]``: made where the batch is, because it is 300 times as large."""
-        same_task = self.task[:, :, None] == self.task[:, None, :]
-        same_pair = self.pair[:, :, None] == self.pair[:, None, :]
-        earlier = torch.ones(ROW_LENGTH, ROW_LENGTH, dtype=torch.bool, device=self.task.device).tril()
-        of_prompt = (self.copy[:, None, :] == 0) & ((self.pair[:, None, :] == 0) | same_pair) & earlier
-        of_copy = (self.copy[:, None, :] > 0) & same_pair & (self.copy[:, :, None] == self.copy[:, None, :])
-        return (same_task & (of_prompt | of_copy))[:, None]
 
 
-class Noised(torch.utils.data.IterableDataset[Batch]):
-    """Batches without end; every worker of a loader has a stream of its own."""
+def assembled(rows: Rows, device: torch.device) -> Batch:
+    """The rows with their mask, on a device: made there because it is 300 times as large."""
+    tokens, positions, task, pair, copy, predicting, targets = (
+        torch.from_numpy(array).to(device).long()
+        for array in (rows.tokens, rows.positions, rows.task, rows.pair, rows.copy, rows.predicting, rows.targets)
+    )
+    same_task = task[:, :, None] == task[:, None, :]
+    same_pair = pair[:, :, None] == pair[:, None, :]
+    earlier = torch.ones(ROW_LENGTH, ROW_LENGTH, dtype=torch.bool, device=device).tril()
+    of_prompt = (copy[:, None, :] == 0) & ((pair[:, None, :] == 0) | same_pair) & earlier
+    of_copy = (copy[:, None, :] > 0) & same_pair & (copy[:, :, None] == copy[:, None, :])
+    mask = (same_task & (of_prompt | of_copy))[:, None]
+    return Batch(tokens, positions, mask, predicting, targets, torch.from_numpy(rows.weights).to(device))
 
-    def __init__(
-        self, tokenizer: PreTrainedTokenizerFast, rows: int, mask_id: int, seed: int, step: int, seen: int
-    ) -> None:
-        """``seen`` tasks were used up in ``step`` steps: what follows is another stream, from that spread on."""
-        self.tokenizer, self.rows, self.mask_id = tokenizer, rows, mask_id
-        self.seed, self.step, self.seen = seed, step, seen
 
-    def __iter__(self) -> Iterator[Batch]:
-        torch.set_num_threads(1)
-        worker = torch.utils.data.get_worker_info()
-        number, workers = (0, 1) if worker is None else (worker.id, worker.num_workers)
-        seed = int(np.random.SeedSequence([self.seed, self.step, number]).generate_state(1)[0])
-        stream = tasks(seed, start=FAMILIAR_WORDS_UNTIL + self.seen // workers)
-        return batches(stream, self.tokenizer, self.rows, self.mask_id, seed)
+def chunk_of(rows: int) -> int:
+    """The steps of a chunk: many tasks for each of those that are looked at and left over at its end."""
+    return max(1, ROWS_OF_A_CHUNK // rows)
+
+
+def chunk(tokenizer: PreTrainedTokenizerFast, mask_id: int, seed: int, rows: int, first: int) -> list[Rows]:
+    """The rows of the steps from ``first``, of a stream of their own that has its full spread."""
+    stream = tasks(f"{seed}/{first}", start=FAMILIAR_WORDS_UNTIL)
+    return list(islice(packed(stream, tokenizer, rows, mask_id, (seed, first)), chunk_of(rows)))
 
 
 def _masked(rng: np.random.Generator, length: int, share: float) -> np.ndarray:
@@ -159,9 +166,9 @@ def encode(
     return Encoded(*map(np.array, (tokens, pair, copy, position, target, weight)), answered)
 
 
-def batches(
-    stream: Iterator[Task], tokenizer: PreTrainedTokenizerFast, rows: int, mask_id: int, seed: int
-) -> Iterator[Batch]:
+def packed(
+    stream: Iterator[Task], tokenizer: PreTrainedTokenizerFast, rows: int, mask_id: int, seed: tuple[int, ...]
+) -> Iterator[Rows]:
     """Endless batches of ``rows`` packed rows: of the tasks looked at, the longest that still fits goes in."""
     rng = np.random.default_rng(seed)
     pool: list[Encoded] = []
@@ -179,10 +186,10 @@ def batches(
                 row.append(best)
                 room -= len(best.tokens)
             filled.append(row)
-        yield _assembled(filled, tokenizer.pad_token_id)
+        yield _laid_out(filled, tokenizer.pad_token_id)
 
 
-def _assembled(filled: list[list[Encoded]], pad: int) -> Batch:
+def _laid_out(filled: list[list[Encoded]], pad: int) -> Rows:
     shape = (len(filled), ROW_LENGTH)
     tokens, positions = np.full(shape, pad), np.zeros(shape, np.int64)
     task_of, pair_of, copy_of = np.full(shape, -1), np.zeros(shape, np.int64), np.zeros(shape, np.int64)
@@ -197,11 +204,11 @@ def _assembled(filled: list[list[Encoded]], pad: int) -> Batch:
             start += len(task.tokens)
     row_of, column_of = np.nonzero(target >= 0)
     answered = sum(task.answered for row in filled for task in row)
-    grids = (torch.from_numpy(each.astype(np.int16)) for each in (tokens, positions, task_of, pair_of, copy_of))
-    return Batch(
+    grids = (each.astype(np.int16) for each in (tokens, positions, task_of, pair_of, copy_of))
+    return Rows(
         *grids,
-        torch.from_numpy((row_of * ROW_LENGTH + column_of).astype(np.int32)),
-        torch.from_numpy(target[row_of, column_of].astype(np.int16)),
-        torch.from_numpy(weight[row_of, column_of] / np.float32(answered)),
-        torch.tensor(sum(map(len, filled))),
+        (row_of * ROW_LENGTH + column_of).astype(np.int32),
+        target[row_of, column_of].astype(np.int16),
+        weight[row_of, column_of] / np.float32(answered),
+        sum(map(len, filled)),
     )

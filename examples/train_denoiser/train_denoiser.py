@@ -18,17 +18,23 @@ import argparse
 import json
 import math
 import shutil
+import sys
 import time
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from noising import ROW_LENGTH, Noised
-from torch.utils.data import DataLoader
+from noising import ROW_LENGTH, assembled, chunk, chunk_of
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from guided.nano import MODEL_PATH
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "train_nano"))
+
+from chunks import made_ahead
 
 __all__ = ["begun", "export", "train"]
 
@@ -101,22 +107,23 @@ def train(out: Path, minutes: float, rows: int, device: torch.device, workers: i
             optimizer.load_state_dict(saved)
         used, processor, step, seen = state["used"], state["processor"], state["step"], state["seen"]
     base = torch.compile(model.model) if compiled else model.model
-    noised = Noised(tokenizer, rows, tokenizer.mask_token_id, SEED, step, seen)
-    fed = iter(DataLoader(noised, batch_size=None, num_workers=workers))
+    # What was left of the chunk of a run that goes on is let be.
+    starts = count(-(-step // chunk_of(rows)) * chunk_of(rows), chunk_of(rows))
+    fed = made_ahead(partial(chunk, tokenizer, tokenizer.mask_token_id, SEED, rows), starts, workers)
     shares, factors = zip(*RATE, strict=True)
     clock, worked, saved_at, averaged = time.perf_counter(), time.process_time(), used, math.nan
     losses: list[torch.Tensor] = []
     with (out / "log.jsonl").open("a", encoding="utf-8") as log:
         while used < 60 * minutes:
-            batch = next(fed)
-            n_tasks, batch = int(batch.tasks), batch.to(device)
+            made = next(fed)
+            batch = assembled(made, device)
             factor = float(np.interp(used / (60 * minutes), shares, factors))
             for optimizer, peak in zip(optimizers, (MATRIX_RATE, VECTOR_RATE), strict=True):
                 for group in optimizer.param_groups:
                     group["lr"] = peak * factor
             with torch.autocast(device.type, dtype=torch.bfloat16):
                 hidden = base(
-                    input_ids=batch.tokens, attention_mask=batch.mask(), position_ids=batch.positions, use_cache=False
+                    input_ids=batch.tokens, attention_mask=batch.mask, position_ids=batch.positions, use_cache=False
                 ).last_hidden_state
                 logits = model.lm_head(hidden.reshape(-1, hidden.shape[-1])[batch.predicting])
             loss = torch.nn.functional.cross_entropy(logits.float(), batch.targets, reduction="none") @ batch.weights
@@ -125,7 +132,7 @@ def train(out: Path, minutes: float, rows: int, device: torch.device, workers: i
             for optimizer in optimizers:
                 optimizer.step()
                 optimizer.zero_grad(set_to_none=True)
-            step, seen = step + 1, seen + n_tasks
+            step, seen = step + 1, seen + made.n_tasks
             losses.append(loss.detach())
             if step % 50 == 0:  # Asking for a loss waits for the device.
                 mean = torch.stack(losses).mean().item()

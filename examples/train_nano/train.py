@@ -12,13 +12,11 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import multiprocessing
 import shutil
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -26,6 +24,7 @@ from typing import Any
 import numpy as np
 import torch
 from card import write_card
+from chunks import made_ahead
 from constrained import grammar_constraint
 from corpus import tasks
 from evaluate import evaluate, quick_check, summary
@@ -109,21 +108,6 @@ def _chunk(tokenizer: PreTrainedTokenizerFast, plan: Plan, first: int) -> list[R
     return list(islice(packed(stream, tokenizer, plan.rows), min(CHUNK, plan.steps - first)))
 
 
-def _rows(tokenizer: PreTrainedTokenizerFast, plan: Plan, first: int) -> Iterator[Rows]:
-    """The rows of each step from ``first``, a multiple of ``CHUNK``: made by processes, some chunks ahead."""
-    starts = iter(range(first, plan.steps, CHUNK))
-    if plan.workers == 0:
-        for start in starts:
-            yield from _chunk(tokenizer, plan, start)
-        return
-    with ExitStack() as stack:
-        pool = stack.enter_context(multiprocessing.get_context("spawn").Pool(plan.workers))
-        ahead = deque(pool.apply_async(_chunk, (tokenizer, plan, start)) for start in islice(starts, 2 * plan.workers))
-        while ahead:
-            yield from ahead.popleft().get()
-            ahead.extend(pool.apply_async(_chunk, (tokenizer, plan, start)) for start in islice(starts, 1))
-
-
 def _save(out: Path, model: LlamaForCausalLM, state: dict[str, Any]) -> None:
     """Model, optimizer and place in the stream, written aside and then moved: an interruption leaves the old one."""
     fresh = out / "checkpoint.new"
@@ -168,7 +152,8 @@ def fit(
     columns = (TextColumn("training"), BarColumn(), TextColumn("{task.fields[note]}"), TimeElapsedColumn())
     with log, Progress(*columns, refresh_per_second=1) as bar:
         shown = bar.add_task("training", total=plan.steps, completed=step, note="")
-        for made in _rows(tokenizer, plan, step):
+        # A checkpoint is at the end of a chunk.
+        for made in made_ahead(partial(_chunk, tokenizer, plan), range(step, plan.steps, CHUNK), plan.workers):
             progress = max((step + 1) / plan.steps, (time.monotonic() - begun) / 60 / plan.minutes)
             if progress > 1:
                 break

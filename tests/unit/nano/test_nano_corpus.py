@@ -208,6 +208,12 @@ def test_execution_match_rejects_wrong_rows_order_and_errors():
     assert not same_result(connection, "", ordered)
 
 
+def test_rows_are_the_same_whatever_the_number_of_processes():
+    from chunks import made_ahead
+
+    assert [*made_ahead(hex, range(40, 45), 2)] == [*made_ahead(hex, range(40, 45), 0)] == [*"0x280x290x2a0x2b0x2c"]
+
+
 def test_packed_pairs_see_their_context_and_themselves_only():
     pytest.importorskip("torch")
     import numpy as np
