@@ -77,9 +77,10 @@ def summary_record(
 ) -> dict[str, Any]:
     """Everything as JSON data."""
     without = [{"id": one.id, "method": one.method, "reason": one.reason} for one in records if one.reason]
+    differences = [{**asdict(one), "counted": one.counted.value, "basis": one.basis.value} for one in compare(records)]
     return {
         **facts, "done": len(records), "of": n_tasks, "measures": [asdict(one) for one in measures],
-        "differences": [asdict(one) for one in compare(records)], "not_written": without,
+        "differences": differences, "not_written": without,
     }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import guided
 from guided.eval.diffusion.comparisons import Basis, Counted, compare
 from guided.eval.diffusion.languages import grammar_of, is_valid
 from guided.eval.diffusion.methods import METHODS
-from guided.eval.diffusion.report import measure, save_plot, show_measures
+from guided.eval.diffusion.report import measure, save_plot, show_measures, summary_record
 from guided.eval.diffusion.results import DiffusionLog, DiffusionRecord, DiffusionSettings, key_of
 from guided.eval.diffusion.run import RUN
 from guided.eval.diffusion.tasks import FrontEnd, fields_right, read_tasks
@@ -148,13 +148,18 @@ def test_methods_are_compared_text_by_text_at_equal_steps_and_at_equal_passes():
 
 
 def test_statements_are_compared_apart_from_fields():
-    found = compare([
+    records = [
         record("solved, 1 steps"), record("free, 1 steps", right=0.5),
         record("solved, 1 steps", "q0", 0.0, front_end="sql"), record("free, 1 steps", "q0", 1.0, front_end="sql"),
         record("solved, 1 steps", "r0", 1.0, front_end="regex"), record("free, 1 steps", "r0", 0.0, front_end="regex"),
-    ])  # fmt: skip
+    ]  # fmt: skip
+    found = compare(records)
     means = {(one.counted, one.basis): (one.tasks, one.difference.mean) for one in found}
     assert means == {
         **{(Counted.FIELDS, basis): (2, 0.75) for basis in Basis},
         **{(Counted.STATEMENTS, basis): (1, -1.0) for basis in Basis},
     }
+    written = json.loads(json.dumps(summary_record(measure(records), records, {"settings": {}}, 6)))
+    assert (written["done"], written["of"], len(written["measures"])) == (6, 6, 6)
+    assert [one["counted"] for one in written["differences"]] == [*["fields of records"] * 2, *["statements"] * 2]
+    assert {one["basis"] for one in written["differences"]} == {basis.value for basis in Basis}
