@@ -29,6 +29,10 @@ from guided.errors import LimitError, UnsatisfiableError
 
 __all__ = ["Constrained"]
 
+_CUT = 0.1
+"""Where the mass that was cut is bounded by more, in nats, marginals do not say how sure a token is: of seven questions
+that are right in SQL without the grammar, in 16 steps, three were with them."""
+
 
 @dataclass(frozen=True, eq=False)
 class Constrained:
@@ -59,14 +63,14 @@ class Constrained:
         check_temperature(self.temperature)
 
     def proposal(self, at: Standing, scores: NDArray[np.float32], chance: np.random.Generator) -> Proposal:
-        """Marginals of whole texts, and one whole text."""
-        lattice = self._lattice(
-            at, folded(tempered(log_softmax(scores), self.temperature), self._end_for_pad, self.pad_id)
-        )
+        """Marginals of whole texts, or the model's own law where too much of them was cut; and one whole text."""
+        own = folded(tempered(log_softmax(scores), self.temperature), self._end_for_pad, self.pad_id)
+        lattice = self._lattice(at, own)
         tokens = (lattice.sample(chance)[0] if self.temperature > 0 else lattice.best()[0])[: len(at.canvas)]
         ends = np.flatnonzero(np.isin(tokens, list(self.constraint.vocabulary.eos_ids)))
-        marginals = lattice.marginals()[: len(at.canvas)]
-        return replace(pinned(at.canvas, marginals, tokens), n_text=int(ends[0]) if ends.size else None)
+        # Among the few texts that a cut has left everything is sure, whatever the model says.
+        law = lattice.marginals()[: len(at.canvas)] if lattice.bound <= _CUT else np.exp(own)
+        return replace(pinned(at.canvas, law, tokens), n_text=int(ends[0]) if ends.size else None)
 
     def _lattice(self, at: Standing, logp: NDArray[np.float64]) -> Lattice:
         state, keep = self._state(at.written), None if at.proposed is None else at.proposed.tolist()

@@ -34,7 +34,7 @@ class View:
     """
 
     probabilities: NDArray[np.float64]
-    """``[L, width]``: the model's, or under a constraint the exact marginals of whole texts."""
+    """``[L, width]``: the model's, or under a constraint the marginals of whole texts, where these are nearly exact."""
     proposed: NDArray[np.int64]
     """``[L]``: the tokens that commits write; under a constraint together a text of its language."""
     open: Flags

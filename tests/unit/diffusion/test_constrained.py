@@ -7,9 +7,12 @@ import pytest
 
 import guided
 from guided.diffusion import Constrained, Denoising, FixedBlocks, Job, LowConfidence, Noise, Threshold, denoise
-from guided.diffusion.lattice import Lattice
+from guided.diffusion.denoiser import blank
+from guided.diffusion.lattice import Lattice, LatticeLimits
+from guided.diffusion.law import Standing, log_softmax
 from guided.errors import GuidedError, LimitError, UnsatisfiableError
 from tests.amounts import crossed, some
+from tests.twin.slow_constraint import SlowConstraint
 
 TOKENS = [b"a", b"b", b"ab", b"(", b")", b"()", None, None]
 END, MASK = 6, 7
@@ -135,6 +138,19 @@ def test_a_canvas_on_which_all_is_given_is_checked_all_the_same(model):
             denoise(model, [Job((), 4, law, fixed)])
     (free,) = denoise(model, [Job((), 4, fixed={0: END})])
     assert free.text == ()
+
+
+def test_what_a_cut_has_left_is_no_confidence():
+    """With one state kept everything is sure, whatever the model says: then its own law says how sure a token is."""
+    constraint = guided.compile(guided.regex("(a|b)*"), VOCABULARY)
+    slow = SlowConstraint(guided.regex("(a|b)*"), VOCABULARY)
+    at = Standing(blank(Stubborn(), (), 5))
+    scores = Stubborn().scores([at.canvas])[0]
+    own = np.exp(log_softmax(scores))
+    exact = Constrained(constraint).proposal(at, scores, np.random.default_rng(0))
+    cut = Constrained(slow, limits=LatticeLimits(tokens=1)).proposal(at, scores, np.random.default_rng(0))
+    assert np.abs(exact.probabilities - own).max() > 0.1
+    assert cut.probabilities.tolist() == own.tolist()
 
 
 def test_what_cannot_be_is_refused_with_the_bound():
