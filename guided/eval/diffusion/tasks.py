@@ -29,8 +29,8 @@ class FrontEnd(Enum):
 
     @property
     def positions(self) -> int:
-        """The canvas: with room for the longest of the right answers, twice over."""
-        return 48 if self is FrontEnd.SQL else 128
+        """The canvas; no statement that is right has more than 28 tokens, its end counted."""
+        return 32 if self is FrontEnd.SQL else 128
 
 
 @dataclass(frozen=True, eq=False)
