@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 __all__ = ["TokenCosts"]
 
+FEW_ITEMS = 64
+"""Items up to which their nodes are gathered one by one, in some 5 us: to mark them among all nodes of a large schema
+takes ten times that, and nearly every new state asks."""
+
 
 class TokenCosts:
     """Serves what kernels ask for to price continuations (`costs`); the machine's lock must be held."""
@@ -78,10 +82,14 @@ class TokenCosts:
         machine, rules = self._machine, self._rules
         tables = machine.tables
         first, last = tables.set_offset[machine.counters[[N_PRICED, N_SETS]]].tolist()
-        # Of an ambiguous grammar, there may be a million items and few nodes.
-        met = np.zeros(machine.graph.n_nodes, np.bool_)
-        met[tables.items[first:last] >> 32] = True
-        nodes = np.flatnonzero(met).tolist()
+        items = tables.items[first:last]
+        if len(items) <= FEW_ITEMS:
+            nodes = sorted({item >> 32 for item in items.tolist()})
+        else:
+            # Of an ambiguous grammar, there may be a million items and few nodes.
+            met = np.zeros(machine.graph.n_nodes, np.bool_)
+            met[items >> 32] = True
+            nodes = np.flatnonzero(met).tolist()
         size = tables.node_cost.size
         if max(nodes) >= size:
             grown = np.full(2 * machine.graph.n_nodes, -1, np.int32)

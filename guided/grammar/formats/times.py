@@ -14,7 +14,7 @@ from guided.grammar.regular.derivative import derivative
 from guided.grammar.regular.expr import Expr, alternation, concat
 from guided.grammar.regular.overapproximation import Overapproximated
 from guided.grammar.regular.rests import tell_most_left
-from guided.grammar.regular.stepwise import Step, stepwise
+from guided.grammar.regular.stepwise import Measured, Step, stepwise
 
 _LEAP_PAIR = "(?:[02468][048]|[13579][26])"
 """Two digits that a number divisible by 4 ends in."""
@@ -37,7 +37,7 @@ _CLOCK = f"{_HOUR}:{_MINUTE}:{_MINUTE}{_PART}{_OFFSET}"
 _AFTER_SECONDS, _AFTER_DOT, _IN_FRACTION = range(3)
 
 
-class _LeapSecond(Overapproximated):
+class _LeapSecond(Overapproximated, Measured):
     """``hh:mm:60``, a fraction perhaps, and an offset that makes it 23:59 UTC: of each sign there is one.
 
     A state is what was read of the clock, as bytes; then ``(hour, minute, place in the fraction)``; then what is left
@@ -69,6 +69,15 @@ class _LeapSecond(Overapproximated):
             if place != _AFTER_DOT and local == 1439:
                 yield from [(letter, letter, "") for letter in b"Zz"]
 
+    def least(self, state: Hashable) -> int:
+        """What is left of the clock, a digit of the fraction, and the offset: a letter at one minute of the day."""
+        if isinstance(state, str):
+            return len(state)
+        if isinstance(state, bytes):
+            return len(_UTC) - len(state) + (1 if _UTC.startswith(state) else len(_ANY_OFFSET))
+        hour, minute, place = cast("tuple[int, int, int]", state)
+        return (place == _AFTER_DOT) + (1 if 60 * hour + minute == 1439 else len(_ANY_OFFSET))
+
     def overapproximation(self, state: Hashable) -> Expr | None:
         """The same with any offset: 40 states for 8,700.  That of UTC itself comes at one minute of the day only."""
         return _any_offset(state, _UTC.startswith(state)) if isinstance(state, bytes) else None
@@ -82,6 +91,7 @@ def _clock_bytes(text: bytes) -> bytes:
 
 
 _UTC = b"23:59:60"
+_ANY_OFFSET = b"+hh:mm"
 
 
 @lru_cache(maxsize=1 << 13)

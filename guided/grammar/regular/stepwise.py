@@ -5,6 +5,7 @@ For automata with many states of which few are ever met, like the multiples of a
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable
 from typing import Protocol, TypeAlias
 
@@ -25,6 +26,14 @@ class Automaton(Protocol):
         """Ranges of bytes in ascending order; neighbours may lead to the same state."""
 
 
+class Measured(ABC):
+    """An automaton for `stepwise` that tells how far its states are from an end: searches need not look at all."""
+
+    @abstractmethod
+    def least(self, state: Hashable) -> int:
+        """The fewest bytes of a text that a state accepts, or less."""
+
+
 class _State(Expr):
     """A recursion whose body is made when it is looked at."""
 
@@ -34,6 +43,8 @@ class _State(Expr):
         super().__init__(Kind.RECURSION, (), automaton.accepts(state), True)
         del self.parts, self.raw
         self._automaton, self._state, self._made, self._whole = automaton, state, made, whole
+        if isinstance(automaton, Measured):
+            self.least = automaton.least(state)
 
     def __getattr__(self, name: str) -> tuple[object, ...]:
         if name == "raw":

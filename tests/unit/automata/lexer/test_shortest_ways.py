@@ -9,6 +9,7 @@ import pytest
 import guided
 from guided.automata.lexer import distances
 from guided.automata.lexer.states import StateTable
+from guided.grammar.formats.times import _LeapSecond
 from tests import vocabularies
 
 BYTES = vocabularies.of_bytes()
@@ -32,6 +33,36 @@ def test_the_work_grows_as_the_text(schema: dict[str, object], monkeypatch: pyte
     assert steps < 8 * 800
 
 
+def test_a_date_s_distance_to_its_end_is_known_from_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that may be a leap second has 8,700 states; 6,027 states were looked at before the first end was met."""
+    monkeypatch.setattr(StateTable, "_current", StateTable())
+    steps, real = 0, distances._steps
+
+    def counted(*arguments: Any) -> Any:
+        nonlocal steps
+        steps += 1
+        return real(*arguments)
+
+    monkeypatch.setattr(distances, "_steps", counted)
+    constraint = guided.Constraint(guided.json_schema({"type": "string", "format": "date-time"}), BYTES)
+    assert len(constraint.shortest_text(constraint.start)) == 22
+    assert steps < 200
+
+
+def test_what_a_leap_second_takes_to_its_end_is_exact() -> None:
+    """Of each of its states one byte more than of the nearest that it leads to."""
+    clock = _LeapSecond()
+    states: list[Any] = [b""]
+    for state in states:
+        targets = [target for _, _, target in clock.steps(state)]
+        nearest = 0 if clock.accepts(state) else 1 + min(map(clock.least, targets))
+        assert clock.least(state) == nearest, state
+        if isinstance(state, bytes):
+            states += targets if len(state) < 5 else [each for each in targets if state[:5] in (b"23:59", b"04:10")]
+        elif not isinstance(state, str):
+            states += [target for target in targets if target not in states]
+
+
 def test_what_a_search_has_passed_is_a_bound_for_later_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of places beside the ways found before: the same distances as without bounds, after half of the work."""
     steps, real = 0, distances._steps
@@ -45,13 +76,12 @@ def test_what_a_search_has_passed_is_a_bound_for_later_ones(monkeypatch: pytest.
     found, work = [], []
     for keeps in (True, False):
         monkeypatch.setattr(StateTable, "_current", StateTable())
-        constraint = guided.Constraint(
-            guided.json_schema({"type": "string", "format": "date-time"}), vocabularies.of_bytes()
-        )
+        schema = {"type": "integer", "multipleOf": 97, "minimum": 10**9}
+        constraint = guided.Constraint(guided.json_schema(schema), vocabularies.of_bytes())
         machine = constraint._machine
         before, costs = steps, []
-        for place in range(2, 22):
-            state = constraint.advance_bytes(constraint.start, b'"1984-12-09T21:55:13.250'[:place])
+        for place in range(1, 12):
+            state = constraint.advance_bytes(constraint.start, b"970000000000"[:place])
             for byte in b"0123456789":
                 after = constraint.advance_bytes(state, bytes([byte]))
                 if not keeps:
