@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from guided.constraint.protocol import Constrains
 from guided.diffusion.lattice.limits import LatticeLimits
 from guided.diffusion.lattice.successors import Edges, Layer, Successors
-from guided.diffusion.lattice.sums import log_sum, log_sums, run_maxima
+from guided.diffusion.lattice.sums import log_sum, pair_sums, run_maxima
 from guided.errors import GuidedError, LimitError, UnsatisfiableError
 from guided.infer.chance import Chance, Random, chance_of
 
@@ -184,7 +184,7 @@ class Lattice:
             layer = self._layer(place, states, mass, most, n_tokens)
             group_mass, group_most = self._of_groups(place, layer)
             first = layer.first[:-1]
-            mass_after = log_sums(mass[layer.source] + group_mass[layer.group], first)
+            mass_after = pair_sums(mass, layer.source, group_mass, layer.group, first)
             most_after = run_maxima(most[layer.source] + group_most[layer.group], first)
             kept = self._kept(place, layer, mass_after, most_after, n_states)
             if not kept.all():
@@ -392,7 +392,7 @@ class Lattice:
                 of_groups = np.full(step.mass.size, -np.inf)
                 if having.size:
                     of_groups[having] = self._row(place)[tokens[place]]
-            mass = log_sums(mass[step.layer.source] + of_groups[step.layer.group], step.layer.first[:-1])
+            mass = pair_sums(mass, step.layer.source, of_groups, step.layer.group, step.layer.first[:-1])
         return log_sum(mass + self._backward[places[-1] + 1])
 
     def sample(self, rng: Random, n: int = 1) -> NDArray[np.int64]:
@@ -433,7 +433,8 @@ class Lattice:
             layer = step.layer
             runs = layer.by_source
             behind = np.full(layer.before.size, -np.inf)
-            behind[runs.value] = log_sums((found[-1][layer.target] + step.mass[layer.group])[runs.order], runs.start)
+            target, group = layer.target[runs.order], layer.group[runs.order]
+            behind[runs.value] = pair_sums(found[-1], target, step.mass, group, runs.start)
             found.append(behind)
         found.reverse()
         return found
@@ -464,8 +465,8 @@ class Lattice:
         layer = step.layer
         runs, selection = layer.by_group, layer.selection
         around = np.full(selection.groups.size, -np.inf)
-        values = self._masses[place][layer.source] + behind[layer.target]
-        around[runs.value] = log_sums(values[runs.order], runs.start)
+        source, target = layer.source[runs.order], layer.target[runs.order]
+        around[runs.value] = pair_sums(self._masses[place], source, behind, target, runs.start)
         selection.atoms.spread(self._row(place), around - self.log_z, row)
 
 

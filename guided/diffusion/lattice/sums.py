@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["log_sum", "log_sums", "run_maxima"]
+__all__ = ["log_sum", "log_sums", "pair_sums", "run_maxima"]
 
 Floats = NDArray[np.float64]
 
@@ -37,6 +37,28 @@ def log_sums(values: Floats, starts: NDArray[np.int64]) -> Floats:
     if tiny.any():
         sizes = np.diff(starts, append=values.size)
         found[tiny] = _apart(values[np.repeat(tiny, sizes)], sizes[tiny])
+    return found
+
+
+def pair_sums(
+    one: Floats, at_one: NDArray[np.int64], other: Floats, at_other: NDArray[np.int64], starts: NDArray[np.int64]
+) -> Floats:
+    """As `log_sums` of ``one[at_one] + other[at_other]``, with no exponential for each pair."""
+    if not starts.size:
+        return np.zeros(0)
+    top, other_top = one.max(), other.max()
+    if not (np.isfinite(top) and np.isfinite(other_top)):
+        return log_sums(one[at_one] + other[at_other], starts)
+    terms = np.exp(one - top)[at_one]
+    terms *= np.exp(other - other_top)[at_other]
+    sums = np.add.reduceat(terms, starts)
+    with np.errstate(divide="ignore"):
+        found: Floats = np.log(sums) + (top + other_top)
+    tiny = sums < _TINY
+    if tiny.any():
+        sizes = np.diff(starts, append=at_one.size)
+        of_tiny = np.repeat(tiny, sizes)
+        found[tiny] = _apart(one[at_one[of_tiny]] + other[at_other[of_tiny]], sizes[tiny])
     return found
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from guided.diffusion.lattice.selection import Atoms, Selection
+from guided.diffusion.lattice.sums import pair_sums
 from tests.amounts import some
 from tests.tolerances import SUMS
 
@@ -71,3 +72,19 @@ def test_the_likeliest_token_is_one_of_the_group_though_others_are_as_likely() -
     assert selection.likeliest(row, 0, -1.0) == 3
     assert selection.likeliest(row, 1, -2.0) == 1
     assert math.isclose(selection.read(row)[0][1], -2.0, rel_tol=SUMS)
+
+
+def test_sums_of_pairs_are_those_of_their_sums() -> None:
+    """However far apart the terms: also where their product is no float."""
+    rng = np.random.default_rng(3)
+    for spread in (1.0, 50.0, 600.0, 5000.0):
+        one, other = spread * rng.normal(size=9), spread * rng.normal(size=7)
+        one[2] = other[4] = -np.inf
+        at_one, at_other = rng.integers(9, size=40), rng.integers(7, size=40)
+        starts = np.array([0, 3, 4, 11, 30])
+        found = pair_sums(one, at_one, other, at_other, starts)
+        values = one[at_one] + other[at_other]
+        expected = [np.logaddexp.reduce(part) for part in np.split(values, starts[1:])]
+        assert found.tolist() == pytest.approx(expected, rel=SUMS)
+    nothing = np.full(2, -np.inf)
+    assert pair_sums(nothing, np.array([0, 1]), nothing, np.array([1, 0]), np.array([0])).tolist() == [-np.inf]
