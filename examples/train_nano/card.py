@@ -44,9 +44,9 @@ everyday field names of the last row).
 | --- | --- | --- |
 {table}
 
-SQL under constraint was asked for within 200 tokens, some of which are single letters. So near its end the grammar of
-SQL keeps room for the end, and refuses names and strings too early: with 600 tokens 97.5 % of the first 40 everyday
-questions are right, with 200 tokens 70 % of these.
+SQL under constraint was asked for within 200 tokens, some of which are single letters, when the grammar of SQL kept far
+too much room for the end near there, and refused names and strings. Since it searches for ends, 97.5 % of the first 40
+everyday questions are right within 200 tokens, where 70 % were.
 
 SQL counts as right when it gives the rows of the reference statement, in its order where it has one, in two differently
 filled random databases of 40 rows a table. Fields are counted over the union of the expected and the written ones, so

@@ -46,7 +46,7 @@ __all__ = [
 SEED = 20_260
 BATCH = 20
 MOST_NEW_TOKENS = 600
-"""Far from what an answer takes: nearer to its end the language of SQL gives up free names and strings."""
+"""Far from what an answer takes."""
 SETS = ("sql", "everyday", "postgresql", "records", "familiar")
 """Plain and everyday questions in SQLite, both kinds in PostgreSQL, records over unseen and over everyday names."""
 

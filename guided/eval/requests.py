@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from guided.grammar.sql.schema import DatabaseSchema, Table
 
-__all__ = ["PACKAGED", "sql_request"]
+__all__ = ["PACKAGED", "is_packaged", "sql_request"]
 
 PACKAGED = "nano"
 """The same name as `guided.hf.loading.PACKAGED`, which cannot be imported without torch."""
@@ -24,9 +24,14 @@ _DIALECTS = {
 }
 
 
+def is_packaged(model: str) -> bool:
+    """Is it one of the packaged models, which know the prompts of `guided.nano`?"""
+    return model in _OF_THESE_PROMPTS
+
+
 def sql_request(model: str, database: DatabaseSchema, question: str) -> str:
     """The prompt for one SELECT statement over a database's tables that answers a question."""
-    if model in _OF_THESE_PROMPTS:
+    if is_packaged(model):
         from guided import nano
 
         tables = [

@@ -82,6 +82,11 @@ def sql(
         _answer_one(asking, question or "", notes, as_json)
 
 
+_NEAR = 16
+"""Tokens of the budget that were left behind queries of whose tokens its masks refused 4 in 1,000, everyday ones, or
+none, Spider's."""
+
+
 def _answer_one(asking: Asking, question: str, notes: list[str], as_json: bool) -> None:
     from guided.cli.methods.drafting import drafts_in_words
 
@@ -96,6 +101,11 @@ def _answer_one(asking: Asking, question: str, notes: list[str], as_json: bool) 
     made = asking.write(prompt, budget, traces=[] if trace is None else [trace], quiet=as_json)
     if made.drafts is not None and not as_json:
         print_note(drafts_in_words(made.drafts))
+    if budget - made.tokens < _NEAR:
+        near = f"the statement took {made.tokens} of {budget} tokens, and near the end only what ends in time may come"
+        notes = [*notes, f"{near}: raise --max-new-tokens if it is not what was asked"]
+        if not as_json:
+            print_note(notes[-1])
     steps = [] if trace is None else trace.tokens(made.tokens)
     record: dict[str, Any] = {"sql": made.text, "model": asking.model, "tokens": made.tokens, **made.facts}
     if notes:

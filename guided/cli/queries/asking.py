@@ -20,13 +20,16 @@ if TYPE_CHECKING:
 __all__ = ["Asking", "AskingJob", "language_of"]
 
 
-def language_of(database: DatabaseSchema, query: QueryOptions) -> Grammar:
-    """The language of statements over a database."""
+def language_of(database: DatabaseSchema, query: QueryOptions, model: str) -> Grammar:
+    """The language of a model's statements over a database."""
     import guided
     from guided.cli.inputs import located
+    from guided.eval.requests import is_packaged
 
+    # It misspells names, and a sub-query can define any.
+    forward = not is_packaged(model) if query.forward is None else query.forward
     with located(query.db):
-        return guided.sql(database)
+        return guided.sql(database, forward=forward)
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class AskingJob:
     def language(self) -> tuple[DatabaseSchema, Grammar]:
         """The database, and its language."""
         database = self.database()
-        return database, language_of(database, self.query)
+        return database, language_of(database, self.query, self.running.model)
 
     def asking(self, *, quiet: bool, known: tuple[DatabaseSchema, Grammar] | None = None) -> Asking:
         """Load the model, and compile the language of the database for it; both are read now if not ``known``."""
@@ -94,7 +97,7 @@ class Asking:
         if self.query.link is None:
             return self
         database = linked(self.database, question, most_tables=self.query.link)
-        constraint = compile_for(language_of(database, self.query), self.ready.loaded, quiet=True)
+        constraint = compile_for(language_of(database, self.query, self.model), self.ready.loaded, quiet=True)
         return Asking(self.ready, constraint, database, self.how, self.query, self.answer, self.many)
 
     def prompt(self, question: str) -> tuple[Any, int]:

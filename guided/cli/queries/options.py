@@ -59,6 +59,14 @@ class QueryOptions:
             help="Hold a text column's comparisons to its own values where it has at most N (0: any text).",
         ),
     ] = 0
+    forward: Annotated[
+        bool | None,
+        typer.Option(
+            "--forward/--no-forward",
+            help="May SELECT use names that only a sub-query in FROM will define? By default not the packaged model.",
+            show_default=False,
+        ),
+    ] = None
     link: Annotated[
         int | None,
         typer.Option(
