@@ -185,7 +185,7 @@ class Lattice:
             group_mass, group_most = self._of_groups(place, layer)
             first = layer.first[:-1]
             mass_after = pair_sums(mass, layer.source, group_mass, layer.group, first)
-            most_after = run_maxima(most[layer.source] + group_most[layer.group], first)
+            most_after = run_maxima(most.take(layer.source) + group_most.take(layer.group), first)
             kept = self._kept(place, layer, mass_after, most_after, n_states)
             if not kept.all():
                 layer, mass_after, most_after = layer.keeping(kept), mass_after[kept], most_after[kept]

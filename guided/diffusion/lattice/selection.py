@@ -99,7 +99,7 @@ class Atoms:
 
     def read(self, row: NDArray[np.floating]) -> tuple[Floats, Floats]:
         """The mass and the greatest probability of each group, as logarithms."""
-        values = row[self.tokens].astype(np.float64)
+        values = row.take(self.tokens).astype(np.float64)
         most, mass = run_maxima(values, self.starts), log_sums(values, self.starts)
         if self.members.size == self.first.size:
             return mass, most
@@ -114,7 +114,7 @@ class Atoms:
         """Add to ``onto``, for each token, its probability times the ``weights`` of its groups, logarithms, summed."""
         runs = self._by_atom
         of_atoms = log_sums(weights[self.groups][runs.order], runs.start)
-        shares = row[self.tokens].astype(np.float64)
+        shares = row.take(self.tokens).astype(np.float64)
         shares += np.repeat(of_atoms, self.sizes)
         np.exp(shares, out=shares)
         onto += np.bincount(self.tokens, shares, onto.size)

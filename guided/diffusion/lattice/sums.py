@@ -49,8 +49,8 @@ def pair_sums(
     top, other_top = one.max(), other.max()
     if not (np.isfinite(top) and np.isfinite(other_top)):
         return log_sums(one[at_one] + other[at_other], starts)
-    terms = np.exp(one - top)[at_one]
-    terms *= np.exp(other - other_top)[at_other]
+    terms = np.exp(one - top).take(at_one)
+    terms *= np.exp(other - other_top).take(at_other)
     sums = np.add.reduceat(terms, starts)
     with np.errstate(divide="ignore"):
         found: Floats = np.log(sums) + (top + other_top)
