@@ -36,7 +36,11 @@ def read_text(path: str, what: str) -> str:
         else:
             data = Path(path).read_bytes()
     except FileNotFoundError:
-        raise GuidedError(f"there is no {what} file {path!r}", remedy="Check the path; - reads a pipe.") from None
+        module, _, name = path.rpartition(":")
+        remedy = "Check the path; - reads a pipe."
+        if what == "schema" and module.endswith(".py"):
+            remedy = f"A class is not read: write what {name}.model_json_schema() gives to a file."
+        raise GuidedError(f"there is no {what} file {path!r}", remedy=remedy) from None
     except IsADirectoryError:
         raise GuidedError(f"the {what} {path!r} is a folder", remedy="Name a file in it.") from None
     except (OSError, ValueError) as error:

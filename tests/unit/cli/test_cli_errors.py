@@ -94,6 +94,7 @@ def test_files_that_cannot_be_read(guided_cli, person, letter, tmp_path):
     for arguments, message in (
         (["check", "no/such.json"], "there is no grammar file 'no/such.json'"),
         (["extract", "-s", "nothing.json", letter], "there is no schema file 'nothing.json'"),
+        (["extract", "-s", "mine.py:Person", letter], "write what Person.model_json_schema() gives to a file"),
         (["extract", "-s", person, "nothing.txt"], "there is no text file 'nothing.txt'"),
         (["extract", "-s", tmp_path, letter], "is a folder"),
         (["check", bad], f"the grammar is not UTF-8 (at {bad}, byte 14)"),
