@@ -1,8 +1,8 @@
 """Ending in time without repeating anything: short completions.
 
 The automaton's shortest text is taken if it repeats nothing.  Otherwise the text first avoids the used values by a
-short way (`guided.constraint.distinct.liveness`), then goes on as the automaton's would, and so on to the end.  Behind
-the first token it is found anew, so the distance is one that can always be kept, and depends on nothing but the state.
+short way (`guided.constraint.distinct.liveness`), then goes on as the automaton's would, and so on to the end.  As in
+the base class, the result is remembered for every state on the way, so the distance is one that can always be kept.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ class DistinctCompletions(Completions):
         self.forces = forces_several(machine.grammar)
         """Does the grammar itself ask for several distinct names or items?"""
         self._enough: dict[int, int] = {}
-        self._ways: dict[int, list[int]] = {}
 
     def text(self, state: int) -> bytes:
         """A short text after which ``state`` may end."""
@@ -47,70 +46,48 @@ class DistinctCompletions(Completions):
         return self._find(state) if found is None else found
 
     def tokens(self, state: int) -> list[int]:
-        """Tokens to an end, of which each is the next of `text` where it comes, so that these can always be kept.
-
-        What is taken from a state depends on the state alone.  Of a vocabulary that lacks single bytes, the fewest.
-        """
-        if not self._outer.vocabulary.byte_complete:
-            return self._search_tokens(state)
-        way: list[tuple[int, int]] = []
-        at = state
-        while at not in self._ways:
-            spelled = self._outer.spell(self.text(at))
-            if not spelled or self._goes_on(at):
-                self._ways[at] = spelled
-                break
-            way.append((at, spelled[0]))
-            at = self._outer.advance_token(at, spelled[0])
-            if len(way) > self._outer.limits.search_states:
-                raise _no_end(self._outer.limits.search_states)
-        found = self._ways[at]
-        for at, token in reversed(way):
-            found = self._ways[at] = [token, *found]
-        return found
-
-    def is_near(self, state: int, limit: int) -> bool:
-        """Are so many tokens enough?  A text of so many bytes is not, since behind its first token another may come."""
-        return self.enough(state) <= limit
-
-    def _goes_on(self, state: int) -> bool:
-        """Is the text the automaton's own?  Then what is left of it behind each of its bytes is that again."""
-        own, text = self._outer.split(state)
-        return self._liveness.lives(own, text, self._steps.automaton.completions.text(own))
+        """The fewest tokens that spell `text`; of a vocabulary that lacks single bytes, the fewest to any end."""
+        if self._outer.vocabulary.byte_complete:
+            return super().tokens(state)
+        return self._search_tokens(state)
 
     def _find(self, state: int) -> bytes:
+        """Byte by byte, so that what follows a state is what is found from there: `text` is a function of the state."""
         machine = self._outer
-        pieces: list[tuple[int, bytes]] = []
-        at = state
+        path: list[tuple[int, int]] = []
+        at, out, searches = state, b"", 0
         while at not in self._texts and not machine.is_accepting(at):
-            piece = self._ahead(at)
-            pieces.append((at, piece))
-            at = machine.advance_text(at, piece)
-            if at == DEAD:
-                raise AssertionError("a completion leads into a dead end")
-            if len(pieces) > machine.limits.search_states:
-                raise _no_end(machine.limits.search_states)
-        found = self._texts.get(at) or b""
-        # Not inside the pieces: what is found from there may be another.
-        for at, piece in reversed(pieces):
-            found = piece + found
-            self._texts[at] = found
-        return found
+            own, text = machine.split(at)
+            ahead = self._steps.automaton.completions.text(own)
+            if not self._liveness.lives(own, text, ahead):
+                # Behind the first byte of a way out comes the rest of it: it is the best, and the first of the best.
+                searches += not out
+                out = self._avoiding(at, out)
+                ahead = out[:1]
+            for byte in ahead:
+                path.append((at, byte))
+                at = machine.advance_text(at, bytes((byte,)))
+                if at == DEAD:
+                    raise AssertionError("a completion leads into a dead end")
+            out = out[1:]
+            if searches > machine.limits.search_states:
+                raise LimitError(
+                    f"no end of the text was found within {machine.limits.search_states} states of this one",
+                    remedy="Generate without a token budget, or pass Limits(search_states=...).",
+                )
+        return self._remember(path, self._texts.get(at) or b"", at)
 
-    def _ahead(self, state: int) -> bytes:
-        """Some next bytes of a short completion."""
+    def _avoiding(self, state: int, out: bytes) -> bytes:
+        """Some next bytes where the automaton's own text would repeat something; ``out`` is left of a way out."""
         machine = self._outer
         own, text = machine.split(state)
-        whole = self._steps.automaton.completions.text(own)
-        if self._liveness.lives(own, text, whole):
-            return whole
         if text is not None and self._steps.collisions.may_collide(text):
             level = text.level
             if text.mode is Mode.BETWEEN and level is not None and level.compares and level.expects is Expects.VALUE:
                 for piece in _new_values(level):
                     if machine.advance_text(state, piece) != DEAD:
-                        return piece
-            return self._liveness.way_out(own, text)
+                        return piece[:1]
+            return out or self._liveness.way_out(own, text)
         best: tuple[int, int] | None = None
         for byte in np.flatnonzero(machine.next_bytes(state)).tolist():
             after = machine.advance_text(state, bytes((byte,)))
@@ -133,13 +110,6 @@ class DistinctCompletions(Completions):
                 known = FAR
             self._enough[state] = known
         return known
-
-
-def _no_end(n_states: int) -> LimitError:
-    return LimitError(
-        f"no end of the text was found within {n_states} states of this one",
-        remedy="Generate without a token budget, or pass Limits(search_states=...).",
-    )
 
 
 def _new_values(level: Level) -> tuple[bytes, bytes]:
