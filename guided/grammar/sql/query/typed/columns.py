@@ -162,6 +162,9 @@ class BareColumn:
             found = {name for name in found if len(self._types(query, name)) >= self.variant}
         if self.variant == 1:
             found |= _aliases(query).keys()
+        if query.bound and query.is_grouped:
+            # A column that is no group, and that no aggregate holds, could not go on.
+            found = {name for name in found if self.after(query, name) is not None}
         return Names(words_of(found), free, self.catalog.names)
 
     def _types(self, query: Query, name: str) -> tuple[str, ...]:

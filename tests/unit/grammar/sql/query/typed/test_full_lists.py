@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import guided
 from guided.grammar.sql import Column, DatabaseSchema, NameCase, Table
+from guided.grammar.sql.query.language import query_language
 from tests.vocabularies import of_bytes
 
 FULL = (
@@ -39,3 +42,16 @@ def test_a_list_of_columns_ends_with_the_last_only(constraint):
     state = constraint.advance_bytes(constraint.start, b"SELECT 1 FROM (SELECT 1, 2) AS s(a")
     assert constraint.advance_bytes(state, b")") == 0
     assert constraint.shortest_text(state).startswith(b",")
+
+
+@pytest.mark.parametrize("dialect", ["postgresql", "duckdb"])
+def test_ungrouped_columns_do_not_begin_terms_of_order(dialect: str) -> None:
+    table = Table("gates", (Column("id", "integer"), Column("city", "text"), Column("age", "integer")))
+    language = query_language(DatabaseSchema((table,), dialect=dialect))
+    text = "SELECT city, COUNT(*) FROM gates GROUP BY city ORDER BY "
+    assert language.reads(f"{text}city".encode())
+    assert language.reads(f"{text}MAX(age)".encode())
+    at: Any = language.start
+    for byte in f"{text}id".encode():
+        at = None if at is None else language.step(at, byte)
+    assert at is None or language.end(at) is not None
