@@ -131,8 +131,9 @@ def load(
     Packaged are ``"nano"``, the denoiser ``"nano-diffusion"``, and the experts beside it, ``"nano-amateur"``,
     ``"reviews"``, ``"reviews-amateur"``, ``"reviews-positive"``, ...: see `guided.nano.experts`.
     ``device`` is the first accelerator, else the CPU, unless given; ``dtype`` is the checkpoint's own, on the CPU
-    float32.  ``on_stage`` is called before each stage, and what transformers prints is off while it is set.  Raises
-    `GuidedError` where there is no such model, no tokenizer, or no language model behind the name.
+    float32.  ``on_stage`` is called before each stage; while it is set, and for packaged models, what transformers
+    prints is off.  Raises `GuidedError` where there is no such model, no tokenizer, or no language model behind the
+    name.
 
     >>> import guided.hf
     >>> loaded = guided.hf.load()  # the packaged model: no hub, no download
@@ -147,7 +148,8 @@ def load(
         "trust_remote_code": trust_remote_code,
         "local_files_only": local or local_files_only,
     }
-    with _quiet() if on_stage else nullcontext():
+    # A packaged model is there in a tenth of a second: a bar of that would be noise before the user's first answer.
+    with _quiet() if on_stage or _is_packaged(name_or_path) else nullcontext():
         report(Stage.CONFIGURATION)
         if not common["local_files_only"]:
             common["local_files_only"] = not _hub_answers(source, revision)
@@ -184,6 +186,10 @@ def _best_device() -> str:
     if torch.cuda.is_available():
         return "cuda"
     return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def _is_packaged(name_or_path: str | Path) -> bool:
+    return name_or_path in (PACKAGED, PACKAGED_DENOISER, *(one.name_to_load for one in Expert))
 
 
 def _source(name_or_path: str | Path) -> tuple[str, bool]:

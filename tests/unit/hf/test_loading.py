@@ -6,6 +6,7 @@ import json
 
 import pytest
 import torch
+import transformers
 from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, ViTConfig, ViTModel
 
 from guided.errors import GuidedError, UnsupportedError
@@ -33,6 +34,22 @@ def test_a_folder_loads(folder, llama, tokenizer):
     ids = torch.tensor([[1, 70, 71]])
     with torch.no_grad():
         assert torch.allclose(loaded.model(ids).logits.double(), llama(ids).logits, atol=SINGLE, rtol=SINGLE)
+
+
+def test_packaged_models_load_without_a_word(folder, capsys):
+    logging = transformers.utils.logging
+    was_on = logging.is_progress_bar_enabled()
+    logging.enable_progress_bar()
+    try:
+        load(folder, device="cpu")
+        assert "Loading weights" in capsys.readouterr().err
+        for name in ("nano", "reviews"):
+            load(name, device="cpu")
+            assert capsys.readouterr() == ("", "")
+        assert logging.is_progress_bar_enabled()
+    finally:
+        if not was_on:
+            logging.disable_progress_bar()
 
 
 def test_a_type_of_ones_own(folder):
