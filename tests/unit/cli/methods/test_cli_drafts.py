@@ -69,7 +69,7 @@ def test_statements(guided_cli, database, model_folder):
     assert drafted["sql"] == plain["sql"]
     assert drafted["drafts"]["passes"] > 0
     result = guided_cli(*options, "--draft", "auto")
-    assert "drafted tokens accepted" in result.stderr.splitlines()[-1]
+    assert "drafted tokens accepted" in result.stderr
 
 
 @pytest.mark.parametrize(
