@@ -71,6 +71,10 @@ LONG = 256
 """Bytes of a literal that are written at once; nearly all names and constants have fewer, and few texts come far."""
 LONG_LIST = 1024
 """Bytes of a list of words, all in all, that are written at once; ninety-nine in a hundred have below 450."""
+MAX_STATES = 1 << 20
+"""States of a shared table beyond which new constraints begin another: half of `MOST_STATES`, the states that have
+prices.  Behind those no budget is known to be far, so every mask under one is made as if it were near."""
+
 MAX_EDGES = 8_000_000
 """Edges (8 bytes each) after which new constraints get a fresh table: 64 MB."""
 
@@ -154,7 +158,7 @@ class StateTable:
     def shared(cls) -> StateTable:
         """The table that new constraints use."""
         with cls._swap:
-            if cls._current is None or cls._current.n_edges > MAX_EDGES:
+            if cls._current is None or cls._current.n_edges > MAX_EDGES or len(cls._current) > MAX_STATES:
                 cls._current = StateTable()
             return cls._current
 

@@ -1,16 +1,12 @@
 """Masks under a token budget where names must not repeat."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
+import pytest
 
 import guided
 from guided import tokenset
+from guided.automata.lexer.states import MOST_STATES, StateTable
 from tests.vocabularies import SINGLE_BYTES
-
-ROOT = Path(__file__).resolve().parents[4]
 
 MANY = {"".join(chr(97 + (7 * i * i + 5 * i * j + j) % 26) for j in range(12)): {"type": "null"} for i in range(90)}
 """Names that are more states than are looked at to see how far the end of one may be."""
@@ -43,33 +39,31 @@ def test_a_mask_is_the_same_when_it_is_asked_for_first():
     assert len(sizes) > 3
 
 
-SCHEMAS = [
-    {"type": "object", "minProperties": 2, "additionalProperties": {"type": "null"}},
-    {"type": "object", "patternProperties": {"^[ab]+$": {"type": "null"}}, "additionalProperties": False},
-    {"type": "object", "patternProperties": {"^x": {"type": "null"}, "^[^x]": {"type": "object"}}},
-    {"type": "object", "properties": {"tags": {"type": "array", "uniqueItems": True}}},
-    {"type": "object", "patternProperties": {"^[a-z]+$": {"type": "null"}}, "properties": MANY},
-]
-
-
-def far_budgets() -> None:
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "minProperties": 2, "additionalProperties": {"type": "null"}},
+        {"type": "object", "patternProperties": {"^[ab]+$": {"type": "null"}}, "additionalProperties": False},
+        {"type": "object", "patternProperties": {"^x": {"type": "null"}, "^[^x]": {"type": "object"}}},
+        {"type": "object", "properties": {"tags": {"type": "array", "uniqueItems": True}}},
+        {"type": "object", "patternProperties": {"^[a-z]+$": {"type": "null"}}, "properties": MANY},
+    ],
+)
+def test_a_far_budget_forbids_nothing(schema: dict[str, object]) -> None:
     """Where several names are asked for only 24 tokens were allowed; the others were judged one by one."""
     vocabulary = guided.Vocabulary.from_tokens([*SINGLE_BYTES, b'": ', b'{"', b'"a', None], eos_ids=[259])
-    for schema in SCHEMAS:
-        constraint = guided.Constraint(guided.json_schema(schema), vocabulary)
-        state = constraint.start
-        value = b"{}" if "^x" in str(schema) else b"null"
-        for byte in b'{"a": %b, "ab":' % value:
-            assert constraint._need(state) < 150, schema
-            state = constraint.advance_bytes(state, bytes((byte,)))
-            assert state
+    constraint = guided.Constraint(guided.json_schema(schema), vocabulary)
+    state = constraint.start
+    value = b"{}" if "^x" in str(schema) else b"null"
+    for byte in b'{"a": %b, "ab":' % value:
+        assert constraint._need(state) < 150
+        state = constraint.advance_bytes(state, bytes((byte,)))
+        assert state
 
 
-def test_a_far_budget_forbids_nothing() -> None:
-    """In a process of its own: behind thousands of other tests a bound may not be known, and then every budget is near.
-
-    Such masks are right, and cost more.
-    """
-    program = "from tests.unit.constraint.distinct.test_distinct_budgets import far_budgets; far_budgets()"
-    found = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert found.returncode == 0, found.stderr
+def test_a_far_budget_is_known_behind_any_number_of_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a table that a long process has filled, states had no prices any more."""
+    table = StateTable()
+    table.keys.extend([None] * MOST_STATES)
+    monkeypatch.setattr(StateTable, "_current", table)
+    assert StateTable.shared() is not table
