@@ -65,7 +65,9 @@ class BudgetEngine:
 
     def start(self, schema: Any) -> BudgetMatcher:
         """A text at its beginning, the schema compiled anew."""
-        constraint = self.engine.guided.compile(self.engine.guided.json_schema(schema), self.engine.vocabulary)
+        guided = self.engine.guided
+        # `guided.compile` would give all kinds one constraint: who comes first would make the masks of the others.
+        constraint = guided.Constraint(guided.json_schema(schema), self.engine.vocabulary)
         return BudgetMatcher(self.engine, constraint, self.budget)
 
 

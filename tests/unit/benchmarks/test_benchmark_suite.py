@@ -276,6 +276,8 @@ def test_masks_under_a_budget_are_compared_over_what_both_come_by():
         "tests": [{"valid": True, "data": [None] * 4}],
     }
     kinds = [budgets.BudgetEngine(engine, budget) for budget in (None, 9, 512)]
+    starts = [kind.start(row["schema"]).constraint for kind in kinds]
+    assert len({id(constraint) for constraint in starts}) == 3, "who comes first would make the masks of the others"
     times, first = budgets.compare([row], tokenizer, kinds, 30, Progress("test"), lambda: 0.0)
     # "[null, nu" leaves too few tokens for the end: nine hold no second item.
     assert {name: len(found["a", 0]) for name, found in times.items()} == {"plain": 24, "budget 9": 5, "budget 512": 24}
