@@ -44,6 +44,12 @@ class PricedNodes(Nodes, Protocol):
     def price(self, costs: RuleCosts, node: int) -> tuple[int, int] | None:
         """What a node costs to the end of what it is in and which node that is, where its maker can tell."""
 
+    def first_beside(self, node: int) -> int:
+        """The first of the nodes that were reserved with this one, -1 where none were."""
+
+    def end_of(self, node: int) -> int:
+        """For a reserved node, the end of what it is in."""
+
 
 class RuleCosts:
     """Prices of the rules and nodes of one graph; ``terminal`` prices a lexer state from which a terminal begins.
@@ -286,6 +292,18 @@ class RuleCosts:
             last = before[last]
         self._nodes[start] = best
         return best
+
+    def beside(self, node: int) -> tuple[int, list[int]]:
+        """The first node of the record that a priced node is in, and what leads from each to the end of its rule.
+
+        Nothing for what is in none.
+        """
+        first = self._graph.first_beside(node)
+        inside = self.records.get(first)
+        if inside is None:
+            return 0, []
+        behind = self.node(self._graph.end_of(node))
+        return first, [min(FAR, price + behind) for price in inside]
 
     def _steps(self, node: int) -> Iterator[tuple[int, int]]:
         """What leads on from a node, with its price; a lazy node leads to the end of its body."""

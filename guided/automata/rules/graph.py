@@ -306,14 +306,22 @@ class RuleGraph:
 
     def price(self, costs: RuleCosts, node: int) -> tuple[int, int] | None:
         """What a node costs to the end of what it is in and which node that is, where its maker can tell."""
-        at = bisect_right(self._bases, node) - 1
-        if at < 0 or node >= self._bases[at] + self._sizes[at]:
-            return None
-        maker = self._makers[at]
+        at = self._reserved(node)
+        maker = self._makers[at] if at >= 0 else None
         if not isinstance(maker, (Record, FreeMembers, Copies)):
             return None
         price = maker.price(costs, self, node, self._bases[at])
         return None if price is None else (price, maker.end)
+
+    def first_beside(self, node: int) -> int:
+        """The first of the nodes that were reserved with this one, -1 where none were."""
+        at = self._reserved(node)
+        return self._bases[at] if at >= 0 else -1
+
+    def _reserved(self, node: int) -> int:
+        """Which of the reservations a node is in, -1 for none."""
+        at = bisect_right(self._bases, node) - 1
+        return at if at >= 0 and node < self._bases[at] + self._sizes[at] else -1
 
     def _make_reached(self, work: list[int]) -> None:
         """Make the lazy nodes that empty edges lead to, since what they offer is offered by the edges' sources."""

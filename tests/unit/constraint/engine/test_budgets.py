@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from typing import Any
@@ -13,6 +14,7 @@ import guided
 from guided.constraint.effects.token_effects import TokenEffects
 from guided.constraint.engine.machine import ConstraintMachine
 from guided.constraint.engine.requests import RequestBuffer
+from guided.constraint.engine.token_costs import TokenCosts
 from guided.grammar.ir import Choice, Grammar, Repetition, Rule, Sequence, Terminal
 from guided.grammar.regular.expr import literal
 from guided.kernels.data.layout import FINISHED
@@ -111,6 +113,29 @@ def test_states_of_a_bounded_text_are_asked_about_together(monkeypatch: pytest.M
         state = constraint.advance(state, int(rng.choice(allowed.tolist())))
         left -= 1
     assert left >= 0
+
+
+def test_a_record_is_priced_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every place behind a member was asked for by itself, which took most of the time of masks under far budgets."""
+    vocabulary = guided.Vocabulary.from_tokens([*vocabularies.SINGLE_BYTES, None], eos_ids=[256])
+    names = [f"member {number}" for number in range(9)]
+    schema = {"properties": {name: {"type": "null"} for name in names}, "type": "object", "required": names[4:]}
+    constraint = guided.Constraint(guided.json_schema(schema), vocabulary)
+    row = np.zeros(vocabulary.n_words, np.uint32)
+    priced: list[int] = []
+    price_nodes = TokenCosts.price_nodes
+
+    def count(costs: TokenCosts) -> None:
+        priced.append(state)
+        price_nodes(costs)
+
+    monkeypatch.setattr(TokenCosts, "price_nodes", count)
+    state = constraint.start
+    for byte in json.dumps(dict.fromkeys(names)).encode():
+        constraint.fill_budget_mask(state, row, 500)
+        state = constraint.advance(state, byte)
+    assert state
+    assert 0 < len(priced) <= 3
 
 
 BOUNDED = (
