@@ -34,6 +34,7 @@ def alone() -> None:
     vocabulary = _vocabulary()
     _apply(vocabulary)
     _index(vocabulary)
+    _masses()
     _pairs()
     _combinations()
     _queries(vocabulary)
@@ -65,6 +66,7 @@ def everything() -> None:
         _walk(constraint, vocabulary, text)
     _canonical()
     _index(vocabulary)
+    _masses()
     _apply(vocabulary)
     _combinations()
     _growth(vocabulary)
@@ -165,6 +167,18 @@ def _apply(vocabulary: Vocabulary) -> None:
         scores = np.zeros(2 * width, kind)
         drops = np.zeros((256, 8), kind)
         apply_rows(scores, scores, -1, width, masks, width, 0, 2, kind(0), drops)
+
+
+def _masses() -> None:
+    """Read a distribution of tokens by runs, in both precisions."""
+    import numpy as np
+
+    from guided.kernels.tokens.log_masses import run_masses, spread
+
+    tokens, starts, found = np.arange(2), np.zeros(1, np.int64), np.zeros(2)
+    for row in (np.zeros(2, np.float32), np.zeros(2)):
+        run_masses(row, tokens, starts, found[:1], found[1:])
+        spread(row, tokens, starts, found[:1], np.zeros(2))
 
 
 def _index(vocabulary: Vocabulary) -> None:

@@ -219,7 +219,7 @@ class Lattice:
         if place in self._known:
             return np.zeros(selection.groups.size), np.zeros(selection.groups.size)
         mass, most = selection.read(self._row(place))
-        if np.isnan(most).any() or (most == np.inf).any():
+        if np.isnan(mass).any():
             raise GuidedError(f"position {place} has scores that are no numbers", remedy="Pass logarithms of weights.")
         return mass, most
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.diffusion.lattice.sums import log_sums, run_maxima
+from guided.kernels.tokens.log_masses import run_masses, spread
 
 __all__ = ["Atoms", "Runs", "Selection"]
 
@@ -84,11 +85,6 @@ class Atoms:
         return cls(tokens, runs.start, np.concatenate(members), np.cumsum(sizes) - sizes)
 
     @cached_property
-    def sizes(self) -> Places:
-        """How many tokens each has."""
-        return np.diff(self.starts, append=self.tokens.size)
-
-    @cached_property
     def groups(self) -> Places:
         """Of each of ``members`` the group."""
         return np.repeat(np.arange(self.first.size), np.diff(self.first, append=self.members.size))
@@ -99,8 +95,8 @@ class Atoms:
 
     def read(self, row: NDArray[np.floating]) -> tuple[Floats, Floats]:
         """The mass and the greatest probability of each group, as logarithms."""
-        values = row.take(self.tokens).astype(np.float64)
-        most, mass = run_maxima(values, self.starts), log_sums(values, self.starts)
+        mass, most = np.empty(self.starts.size), np.empty(self.starts.size)
+        run_masses(_readable(row), self.tokens, self.starts, mass, most)
         if self.members.size == self.first.size:
             return mass, most
         return log_sums(mass[self.members], self.first), run_maxima(most[self.members], self.first)
@@ -114,10 +110,7 @@ class Atoms:
         """Add to ``onto``, for each token, its probability times the ``weights`` of its groups, logarithms, summed."""
         runs = self._by_atom
         of_atoms = log_sums(weights[self.groups][runs.order], runs.start)
-        shares = row.take(self.tokens).astype(np.float64)
-        shares += np.repeat(of_atoms, self.sizes)
-        np.exp(shares, out=shares)
-        onto += np.bincount(self.tokens, shares, onto.size)
+        spread(_readable(row), self.tokens, self.starts, of_atoms, onto)
 
 
 class Selection:
@@ -152,3 +145,8 @@ class Selection:
         if found.size > 1:
             found = found[np.isin(found, self.parts[group])]
         return int(found[0])
+
+
+def _readable(row: NDArray[np.floating]) -> NDArray[np.floating]:
+    """The row as kernels take it: in one piece, in single or double precision."""
+    return np.require(row, None if row.dtype in (np.float32, np.float64) else np.float64, ("C", "A"))

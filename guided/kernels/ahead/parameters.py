@@ -1,9 +1,10 @@
 """The types of a kernel's parameters, as its `entry` says them and as the compiler takes them.
 
 ``long``, ``int``, ``short``, ``flag`` are numbers of 64, 32 and 16 bits and truth values; ``longs``, ``ints``,
-``shorts``, ``bytes``, ``words``, ``long_words`` and ``flags`` are flat arrays in one piece, ``int_rows`` and the like
-have two dimensions.  A ``const`` array is only read, and may be one that cannot be written.  Arrays in brackets are a
-tuple, and the name of a group of `guided.kernels.data.layout` is all its arrays.
+``shorts``, ``bytes``, ``words``, ``long_words`` and ``flags`` are flat arrays in one piece, ``singles`` and ``doubles``
+those of floating-point numbers, ``int_rows`` and the like have two dimensions.  A ``const`` array is only read, and may
+be one that cannot be written.  Arrays in brackets are a tuple, and the name of a group of `guided.kernels.data.layout`
+is all its arrays.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ Parameter = Number | Array | Group
 _NUMBERS = {"long": 64, "int": 32, "short": 16, "flag": 1}
 _DTYPES = {
     "long": "int64", "int": "int32", "short": "int16", "byte": "uint8", "word": "uint32", "long_word": "uint64",
-    "flag": "bool",
+    "flag": "bool", "single": "float32", "double": "float64",
 }  # fmt: skip
 _PART = re.compile(r"\s*(?:\(([^)]*)\)|([^,()]+))\s*(?:,|$)")
 

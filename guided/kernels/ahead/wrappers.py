@@ -24,10 +24,13 @@ _STABLE = 3
 
 _TYPE_NUMBERS = {
     "bool": (0,), "uint8": (2,), "int16": (3,), "int32": (5,), "uint32": (6,), "int64": (7, 9), "uint64": (8, 10),
+    "float32": (11,), "float64": (12,),
 }  # fmt: skip
 """What NumPy calls each dtype where a long has 64 bits: it has two names for those."""
 
-_ITEM_SIZES = {"bool": 1, "uint8": 1, "int16": 2, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8}
+_ITEM_SIZES = {
+    "bool": 1, "uint8": 1, "int16": 2, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8, "float32": 4, "float64": 8,
+}  # fmt: skip
 
 _IN_ONE_PIECE, _ALIGNED, _WRITABLE = 0x1, 0x100, 0x400
 

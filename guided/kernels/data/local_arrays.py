@@ -21,7 +21,7 @@ if JUST_IN_TIME:
 
     from guided.kernels.data.array_types import Plain
 
-__all__ = ["local_bytes", "local_int_rows", "local_ints", "local_long_rows", "local_longs"]
+__all__ = ["local_bytes", "local_doubles", "local_int_rows", "local_ints", "local_long_rows", "local_longs"]
 
 
 def _made(kind: Plain, shape: tuple[int, ...]) -> Any:
@@ -77,5 +77,6 @@ def _rows(dtype: type) -> Any:
 local_bytes = _flat(np.uint8)
 local_ints = _flat(np.int32)
 local_longs = _flat(np.int64)
+local_doubles = _flat(np.float64)
 local_int_rows = _rows(np.int32)
 local_long_rows = _rows(np.int64)

@@ -30,12 +30,14 @@ def test_a_group_of_the_layout_is_all_its_arrays():
 
 
 def test_numba_is_told_which_arrays_are_only_read():
-    of = signature(parameters("long_words, const long_words, word_rows, flag"))
+    of = signature(parameters("long_words, const long_words, word_rows, flag, const singles, doubles"))
     assert of == (
         types.Array(types.uint64, 1, "C"),
         types.Array(types.uint64, 1, "C", readonly=True),
         types.Array(types.uint32, 2, "C"),
         types.boolean,
+        types.Array(types.float32, 1, "C", readonly=True),
+        types.Array(types.float64, 1, "C"),
     )
 
 
