@@ -170,12 +170,14 @@ def _apply(vocabulary: Vocabulary) -> None:
 
 
 def _masses() -> None:
-    """Read a distribution of tokens by runs, in both precisions."""
+    """Read a distribution of tokens by runs, in both precisions, and pairs."""
     import numpy as np
 
-    from guided.kernels.tokens.log_masses import run_masses, spread
+    from guided.kernels.tokens.log_masses import product_sums, run_masses, spread, sum_maxima
 
     tokens, starts, found = np.arange(2), np.zeros(1, np.int64), np.zeros(2)
+    product_sums(found, tokens, found, tokens, starts, found[:1])
+    sum_maxima(found, tokens, found, tokens, starts, found[:1])
     for row in (np.zeros(2, np.float32), np.zeros(2)):
         run_masses(row, tokens, starts, found[:1], found[1:])
         spread(row, tokens, starts, found[:1], np.zeros(2))

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from guided.constraint.protocol import Constrains
 from guided.diffusion.lattice.limits import LatticeLimits
 from guided.diffusion.lattice.successors import Edges, Layer, Successors
-from guided.diffusion.lattice.sums import log_sum, pair_sums, run_maxima
+from guided.diffusion.lattice.sums import log_sum, pair_maxima, pair_sums
 from guided.errors import GuidedError, LimitError, UnsatisfiableError
 from guided.infer.chance import Chance, Random, chance_of
 
@@ -185,7 +185,7 @@ class Lattice:
             group_mass, group_most = self._of_groups(place, layer)
             first = layer.first[:-1]
             mass_after = pair_sums(mass, layer.source, group_mass, layer.group, first)
-            most_after = run_maxima(most.take(layer.source) + group_most.take(layer.group), first)
+            most_after = pair_maxima(most, layer.source, group_most, layer.group, first)
             kept = self._kept(place, layer, mass_after, most_after, n_states)
             if not kept.all():
                 layer, mass_after, most_after = layer.keeping(kept), mass_after[kept], most_after[kept]

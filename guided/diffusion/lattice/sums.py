@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["log_sum", "log_sums", "pair_sums", "run_maxima"]
+from guided.kernels.tokens.log_masses import product_sums, sum_maxima
+
+__all__ = ["log_sum", "log_sums", "pair_maxima", "pair_sums", "run_maxima"]
 
 Floats = NDArray[np.float64]
 
@@ -49,9 +51,8 @@ def pair_sums(
     top, other_top = one.max(), other.max()
     if not (np.isfinite(top) and np.isfinite(other_top)):
         return log_sums(one[at_one] + other[at_other], starts)
-    terms = np.exp(one - top).take(at_one)
-    terms *= np.exp(other - other_top).take(at_other)
-    sums = np.add.reduceat(terms, starts)
+    sums = np.empty(starts.size)
+    product_sums(np.exp(one - top), at_one, np.exp(other - other_top), at_other, starts, sums)
     with np.errstate(divide="ignore"):
         found: Floats = np.log(sums) + (top + other_top)
     tiny = sums < _TINY
@@ -59,6 +60,15 @@ def pair_sums(
         sizes = np.diff(starts, append=at_one.size)
         of_tiny = np.repeat(tiny, sizes)
         found[tiny] = _apart(one[at_one[of_tiny]] + other[at_other[of_tiny]], sizes[tiny])
+    return found
+
+
+def pair_maxima(
+    one: Floats, at_one: NDArray[np.int64], other: Floats, at_other: NDArray[np.int64], starts: NDArray[np.int64]
+) -> Floats:
+    """As `run_maxima` of ``one[at_one] + other[at_other]``."""
+    found = np.empty(starts.size)
+    sum_maxima(one, at_one, other, at_other, starts, found)
     return found
 
 

@@ -1,6 +1,7 @@
-"""Kernels over the logarithms of one distribution: the mass of runs of tokens, and tokens given the weights of runs.
+"""Kernels over the logarithms of one distribution, by runs of tokens, and over pairs of what was made of them.
 
-Runs lie one after the other in ``tokens``; run ``i`` begins at ``starts[i]`` and ends where the next begins.
+Runs lie one after the other, in ``tokens`` or in the places of pairs.  Run ``i`` begins at ``starts[i]`` and ends where
+the next begins.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from guided.kernels.data.floats import exponential
 from guided.kernels.data.local_arrays import local_doubles
 from guided.kernels.jit import entry
 
-__all__ = ["run_masses", "spread"]
+__all__ = ["product_sums", "run_masses", "spread", "sum_maxima"]
 
 _AT_ONCE = 512
 """Tokens of a round: 4 KB, which stay in the nearest cache between reading them and their exponentials."""
@@ -96,3 +97,36 @@ def spread(row, tokens, starts, weights, onto):
             for i in range(n):
                 onto[tokens[at + i]] += values[i]
             at += n
+
+
+@entry("const doubles, const longs, const doubles, const longs, const longs, doubles")
+def product_sums(one, at_one, other, at_other, starts, sums):
+    """Of each run of pairs the sum of ``one[at_one] * other[at_other]``."""
+    for run in range(starts.size):
+        at = starts[run]
+        end = starts[run + 1] if run + 1 < starts.size else at_one.size
+        s0 = s1 = 0.0
+        for i in range(at, end - 1, 2):
+            s0 += one[at_one[i]] * other[at_other[i]]
+            s1 += one[at_one[i + 1]] * other[at_other[i + 1]]
+        if (end - at) & 1:
+            s0 += one[at_one[end - 1]] * other[at_other[end - 1]]
+        sums[run] = s0 + s1
+
+
+@entry("const doubles, const longs, const doubles, const longs, const longs, doubles")
+def sum_maxima(one, at_one, other, at_other, starts, greatest):
+    """Of each run of pairs the greatest ``one[at_one] + other[at_other]``; NaN is never greatest."""
+    for run in range(starts.size):
+        at = starts[run]
+        end = starts[run + 1] if run + 1 < starts.size else at_one.size
+        m0 = m1 = _NONE
+        for i in range(at, end - 1, 2):
+            value = one[at_one[i]] + other[at_other[i]]
+            m0 = value if value > m0 else m0
+            value = one[at_one[i + 1]] + other[at_other[i + 1]]
+            m1 = value if value > m1 else m1
+        if (end - at) & 1:
+            value = one[at_one[end - 1]] + other[at_other[end - 1]]
+            m0 = value if value > m0 else m0
+        greatest[run] = m0 if m0 > m1 else m1

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from guided.kernels.tokens.log_masses import run_masses, spread
+from guided.kernels.tokens.log_masses import product_sums, run_masses, spread, sum_maxima
 from tests.tolerances import DOUBLE
 
 NONE = -np.inf
@@ -79,3 +79,20 @@ def test_exponentials_are_those_of_the_mathematical_library():
     expected = np.array([math.exp(value) if value >= -708 else 0.0 for value in values.tolist()])
     assert found == pytest.approx(expected, rel=4e-16, abs=0)
     assert found[-1] == 0
+
+
+def test_pairs_are_multiplied_and_summed_and_added_and_compared():
+    rnd = np.random.default_rng(2)
+    sizes = np.array([1, 2, 3, 4, 17, 100, 1])
+    starts, n = np.cumsum(sizes) - sizes, int(sizes.sum())
+    one, other = rnd.normal(size=9), rnd.normal(size=7)
+    one[0] = NONE
+    at_one, at_other = rnd.integers(0, 9, n), rnd.integers(0, 7, n)
+    at_one[0] = 0
+    greatest, sums = np.zeros(7), np.zeros(7)
+    sum_maxima(one, at_one, other, at_other, starts, greatest)
+    assert greatest.tolist() == np.maximum.reduceat(one[at_one] + other[at_other], starts).tolist()
+    assert greatest[0] == NONE
+    product_sums(np.exp(one), at_one, np.exp(other), at_other, starts, sums)
+    expected = [math.fsum(part.tolist()) for part in np.split(np.exp(one[at_one] + other[at_other]), starts[1:])]
+    assert sums == pytest.approx(expected, rel=DOUBLE)
