@@ -41,7 +41,7 @@ def test_masses_are_those_of_exact_sums(dtype, scale):
             assert mass[i] == NONE
         else:
             exact = top + math.log(math.fsum(math.exp(value - top) for value in part.tolist()))
-            assert mass[i] == pytest.approx(exact, rel=1e-15, abs=DOUBLE)
+            assert mass[i] == pytest.approx(exact, rel=DOUBLE, abs=DOUBLE)
     assert mass[0] == NONE
 
 
@@ -77,6 +77,7 @@ def test_exponentials_are_those_of_the_mathematical_library():
     every = np.arange(values.size)
     spread(values, every, every, np.zeros(values.size), found)
     expected = np.array([math.exp(value) if value >= -708 else 0.0 for value in values.tolist()])
+    # Of fused operations alone, so the same on any processor.  Measured: 3.2e-16, a third of it the library's own.
     assert found == pytest.approx(expected, rel=4e-16, abs=0)
     assert found[-1] == 0
 
