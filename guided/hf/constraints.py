@@ -27,9 +27,9 @@ def constraints_for(
 ) -> tuple[Constrains, ...]:
     """Compiled constraints, one for each grammar given (or what stands for one), all over the same vocabulary.
 
-    What is compiled already brings its vocabulary, and a tokenizer is then not looked at.  Raises `VocabularyError` for
-    constraints compiled for different vocabularies, and `GuidedError` when a grammar has no tokenizer to be compiled
-    for, or when there is no grammar at all.
+    What is compiled already brings its vocabulary.  Raises `VocabularyError` for constraints compiled for different
+    vocabularies, or for one in which an id has another text than the tokenizer gives it, and `GuidedError` when a
+    grammar has no tokenizer to be compiled for, or when there is no grammar at all.
     """
     given = list(grammar) if isinstance(grammar, Sequence) and not isinstance(grammar, str) else [grammar]
     if not given:
@@ -41,6 +41,7 @@ def constraints_for(
         vocabulary = tokenizer
     elif compiled:
         vocabulary = compiled[0].vocabulary
+        _check_texts(vocabulary, tokenizer)
     elif tokenizer is not None:
         vocabulary = vocabulary_of(tokenizer, eos_ids)
     else:
@@ -55,6 +56,28 @@ def constraints_for(
         key: compile_grammar(item, vocabulary) if isinstance(item, Grammar) else item for key, item in known.items()
     }
     return tuple(unique[id(item)] for item in given)
+
+
+def _check_texts(vocabulary: Vocabulary, tokenizer: object | None) -> None:
+    """Raise `VocabularyError` where some id has another text than the tokenizer gives it: every mask would be wrong."""
+    if tokenizer is None:
+        return
+    try:
+        own = vocabulary_of(tokenizer)
+    except GuidedError:
+        return  # A tokenizer that cannot be read may have a vocabulary that somebody wrote for it.
+    token = None if own is vocabulary else vocabulary.differs_at(own)
+    if token is not None:
+        raise VocabularyError(
+            f"the constraint was compiled for another tokenizer: id {token} is {_shown(vocabulary, token)} there,"
+            f" and {_shown(own, token)} here",
+            remedy="Compile it with this tokenizer: guided.compile(grammar, tokenizer).",
+        )
+
+
+def _shown(vocabulary: Vocabulary, token: int) -> str:
+    text = vocabulary.token_bytes(token)
+    return "no text" if text is None else repr(text)
 
 
 def first_masks(constraints: Sequence[Constrains], max_new_tokens: int) -> NDArray[np.uint32]:

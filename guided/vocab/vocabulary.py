@@ -226,6 +226,24 @@ class Vocabulary:
         joined = self.data.tobytes()
         return tuple(joined[start:stop] or None for start, stop in itertools.pairwise(self.offsets.tolist()))
 
+    def differs_at(self, other: Vocabulary) -> int | None:
+        """The first id to which this gives a text, and ``other`` another or none; None where there is none.
+
+        Ids beyond those of ``other`` are not compared.
+
+        >>> letters = Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+        >>> letters.differs_at(Vocabulary.from_tokens([b"a", b"b", b"c", b"d"], eos_ids=[3]))
+        >>> letters.differs_at(Vocabulary.from_tokens([b"a", b"c", None], eos_ids=[2]))
+        1
+        """
+        n = min(self.size, other.size)
+        ours, theirs = self.offsets[: n + 1], other.offsets[: n + 1]
+        if np.array_equal(ours, theirs):
+            unequal = np.flatnonzero(self.data[: ours[-1]] != other.data[: theirs[-1]])
+            return int(np.searchsorted(ours, unequal[0], side="right")) - 1 if unequal.size else None
+        given = np.flatnonzero(np.diff(ours)).tolist()
+        return next((token for token in given if self.token_bytes(token) != other.token_bytes(token)), None)
+
     @cached_property
     def spelling(self) -> Spelling:
         """What automata read for each id: its bytes, for a special token its name between two bytes 0xFF.

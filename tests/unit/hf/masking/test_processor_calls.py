@@ -247,6 +247,21 @@ def test_constraints_of_different_vocabularies(constraints):
         GuidedLogitsProcessor(constraints["answer"], other)
 
 
+def test_a_constraint_of_another_tokenizer_is_refused_by_its_first_id(tokenizer):
+    known = guided.Vocabulary.from_tokenizer(tokenizer)
+    shifted = Vocabulary.from_tokens([None, *known.tokens], eos_ids=[0])
+    for of in (Vocabulary.from_tokens([b"?" * 9, None], eos_ids=[1]), shifted):
+        foreign = guided.compile(guided.regex("[?]{9}|[a-z]+"), of)
+        with pytest.raises(VocabularyError, match=r"another tokenizer: id \d+ is b'.*' there, and .* here") as raised:
+            GuidedLogitsProcessor(foreign, tokenizer)
+        assert "guided.compile(grammar, tokenizer)" in str(raised.value)
+
+
+def test_a_constraint_of_the_same_texts_is_taken_whatever_ends_them(tokenizer):
+    of = guided.Vocabulary.from_tokenizer(tokenizer, eos_ids=[2])
+    assert GuidedLogitsProcessor(guided.compile(guided.regex("a"), of), tokenizer).vocabulary is of
+
+
 def test_a_budget_without_any_text_is_refused_at_once(constraints, tokenizer):
     needed = constraints["answer"].shortest_completion(constraints["answer"].start) + 1
     GuidedLogitsProcessor(constraints["answer"], tokenizer, max_new_tokens=needed)
