@@ -1,8 +1,9 @@
 """Masks under a token budget where names or items must not repeat.
 
 The automaton's prices hold for every token after which its own shortest text repeats nothing.  The others are judged
-one by one.  Where the grammar itself asks for several distinct names or items, those are all tokens, and beyond
-`JUDGED` of them only those that the nearest end needs are allowed: fewer than possible, never too many.
+one by one, where the budget is not known to be enough for them too (`guided.constraint.distinct.item_lengths`).  Where
+the grammar itself asks for several distinct names or items, those are all tokens, and beyond `JUDGED` of them only
+those that the nearest end needs are allowed: fewer than possible, never too many.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from __future__ import annotations
 import weakref
 from bisect import bisect_right
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guided import tokenset
 from guided.constraint.distinct.completion import DistinctCompletions
+from guided.constraint.distinct.item_lengths import lengths_of_items
 from guided.constraint.distinct.json_text import Mode, Text
 from guided.constraint.distinct.liveness import Liveness
 from guided.constraint.distinct.marked_rules import lengths_of_names
@@ -41,6 +44,18 @@ FEW = 4
 many characters (`guided.kernels.masking.walks.CROWDED`)."""
 
 
+class _Others(NamedTuple):
+    """What a text must not repeat."""
+
+    names: int
+    """At least how many names a next one must not be, 0 for none that could be."""
+    items: int
+    """Bytes that are enough to make items in progress new."""
+
+
+_NO_OTHERS = _Others(0, 0)
+
+
 class Budgets:
     """Priced masks of one machine's states; the machine's lock must be held."""
 
@@ -61,7 +76,7 @@ class Budgets:
         self._completions = completions
         self._judged: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
         self._begins: dict[int, tuple[Link, list[int], list[int]]] = {}
-        self._near: dict[int, tuple[NDArray[np.int64], int | None]] = {}
+        self._near: dict[int, tuple[NDArray[np.int64], _Others | None]] = {}
         """By state what is refused, and `_used`."""
         self._repeats: dict[int, NDArray[np.int64] | None] = {}
 
@@ -201,39 +216,66 @@ class Budgets:
         used = self._used(own, text)
         return FAR if used is None else self._with_others(need, used)
 
-    def _used(self, own: int, text: Text | None) -> int | None:
-        """At least how many names a next one must not be, 0 for none that could be; None where items are compared."""
+    def _used(self, own: int, text: Text | None) -> _Others | None:
+        """What a next name and the items in progress must not be; None where that is not known."""
         if self._lengths is None or not self._automaton.vocabulary.byte_complete:
             return None
+        items = 0
         if self._steps.compares:
-            gathers = text is not None and text.level is not None and text.level.gathers
-            if gathers or self._completions.forces or self._refusals.holds_two_items(own, text):
+            found = None if self._completions.forces else self._for_items(own, text)
+            if found is None:
                 return None
-        if text is None and self._refusals.never_idle and not self._completions.forces:
-            return 0
+            items = found
+        if text is None and not items and self._refusals.never_idle and not self._completions.forces:
+            return _NO_OTHERS
         most, level = 0, None if text is None else text.level
         while level is not None:
             most = max(most, level.used.size)
             level = level.parent
-        return most + self._spanned + 1
+        return _Others(most + self._spanned + 1, items)
 
-    def _with_others(self, need: int, used: int) -> int:
+    def _for_items(self, own: int, text: Text | None) -> int | None:
+        """Bytes that are enough to make the items in progress new, each in its array; None where that is not known."""
+        opened = self._refusals.most_opened(own, text)
+        level = None if text is None else text.level
+        if not opened and (level is None or not level.gathers):
+            return 0
+        if self._item_lengths is None:
+            return None
+        arrays, used = opened, self._spanned_items + 1
+        while level is not None:
+            arrays += level.compares
+            used += level.used.size
+            level = level.parent
+        return arrays * self._item_lengths.beyond(used)
+
+    def _with_others(self, need: int, others: _Others) -> int:
         """As `enough`, with a name that has begun, and all that the grammar asks for, none of those that are there.
 
         A name that is asked for takes at least `PER_NAME` of the ``need`` tokens, its own quotation marks among them.
         """
+        used = others.names
         if used == 0:
             return need
         assert self._lengths is not None
-        found = need + max(used + 1, self._lengths.beyond(used))
+        found = need + others.items + max(used + 1, self._lengths.beyond(used))
         if self._completions.forces:
-            others = need // PER_NAME
-            found += others * (2 + max(EVASION, self._lengths.beyond(used + others)))
+            asked = need // PER_NAME
+            found += asked * (2 + max(EVASION, self._lengths.beyond(used + asked)))
         return min(found, FAR)
 
     @cached_property
     def _lengths(self) -> Lengthening | None:
         return lengths_of_names(self._automaton.grammar)
+
+    @cached_property
+    def _item_lengths(self) -> Lengthening | None:
+        return lengths_of_items(self._automaton, self._lengths if self._steps.open_names else None)
+
+    @cached_property
+    def _spanned_items(self) -> int:
+        """The most items that one token ends: each takes a comma, and two bytes at least."""
+        return max((len(self._texts.spelled(token)) // 2 for token in self._texts.with_commas), default=0)
 
     @cached_property
     def _any_names(self) -> bool:

@@ -10,6 +10,7 @@ strings may come than are used (`guided.constraint.distinct.supply`).
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 
 from guided.constraint.distinct.json_text import BACKSLASH, QUOTE, Expects, Mode, Text
 from guided.constraint.distinct.json_values import STRING_KEY, is_zero
@@ -204,12 +205,14 @@ class Liveness:
             self._alive[by_key[key]] = True
             key = parents[key]
 
-    def way_out(self, state: int, text: Text) -> bytes:
+    def way_out(self, state: int, text: Text, cost: Callable[[int], int] | None = None) -> bytes:
         """A short text after which nothing in progress can become a duplicate: best first by the automaton's prices.
 
-        There is one, since no dead end is entered, so it is looked for as long as it takes.
+        ``cost``: what states cost, in bytes if it is not said.  There is such a text, since no dead end is entered, so
+        it is looked for as long as it takes.
         """
         steps, collisions = self._steps, self._collisions
+        cost = cost or steps.automaton.cost
         seen: set[tuple[object, ...]] = set()
         queue: list[tuple[int, bytes, int, int]] = [(0, b"", 0, state)]
         texts: list[Text | None] = [text]
@@ -226,6 +229,6 @@ class Liveness:
                 after, then = steps.step(at, now, byte)
                 if after > FINISHED:
                     texts.append(then)
-                    price = len(written) + 1 + steps.automaton.cost(after)
+                    price = len(written) + 1 + cost(after)
                     heapq.heappush(queue, (price, written + bytes((byte,)), len(texts) - 1, after))
         raise AssertionError("a live state has a way out")

@@ -228,10 +228,10 @@ class DistinctMachine(ProductMachine[Text]):
     def cheapest_text(self, state: int) -> bytes | None:
         """As the automaton's, perhaps behind the way out of what would repeat something."""
         found = super().cheapest_text(state)
-        if found is None:
+        if found is None and self.inner.plain:
             own, text = self.split(state)
             if text is not None and self.steps.collisions.may_collide(text):
-                out = self.liveness.way_out(own, text)
+                out = self.liveness.way_out(own, text, self.inner.token_costs.to_end)
                 rest = super().cheapest_text(self.advance_text(state, out))
                 found = None if rest is None else out + rest
         return found

@@ -214,9 +214,10 @@ class Refusals:
             return self._allowed(own, place, _ENDED_OR_ARRAY if self._steps.compares else _ENDED)
         return found
 
-    def holds_two_items(self, own: int, text: Text | None) -> bool:
-        """Does the automaton allow a token that may open an array and hold two items of it?"""
-        return bool(self._allowed(own, _place(text), _ARRAYS))
+    def most_opened(self, own: int, text: Text | None) -> int:
+        """The most arrays that an allowed token may open of which it may hold two items."""
+        found = self._allowed(own, _place(text), _ARRAYS)
+        return max((self._texts.spelled(token).count(b"[") for token in found), default=0)
 
     def in_row(self, own: int, tokens: Sequence[int]) -> list[int]:
         """Those of some tokens that the automaton allows."""

@@ -157,6 +157,7 @@ class TokenTexts(PerVocabulary):
         self._no_digits_before = memoryview(_counted(no_digits[trie.token_ids]).data)
         self._no_letters_before = memoryview(_counted(no_letters[trie.token_ids]).data)
         self._with_comma = [(token, self.spelled(token)) for token in np.flatnonzero(self._number_of(b",")).tolist()]
+        self.with_commas = [token for token, _ in self._with_comma]
         # All at once, since one takes 3 ms, which would be in the middle of a text.
         self._reaching = {
             key: np.asarray([token for token, data in self._with_comma if pattern.search(data)], np.int64)

@@ -105,6 +105,14 @@ class TokenCosts:
                 first, prices = rules.beside(node)
                 known[first : first + len(prices)] = prices
 
+    def to_end(self, state: int) -> int:
+        """Tokens that are enough to end the text from a state, one a byte of what is left of a terminal."""
+        states = self._machine.states
+        return min(
+            self.of(continuation) + (minimum(states, inside) if inside else 0)
+            for inside, continuation, _ in self._machine.threads(state)
+        )
+
     def cheapest_text(self, state: int) -> bytes | None:
         """A text to the end: terminal by terminal, each in its own shortest text.
 

@@ -19,6 +19,8 @@ from guided.grammar.regular.rests import between
 
 __all__ = ["Lengthening", "lengthening"]
 
+_ONE, _NINE = 0x31, 0x39
+
 EXPLORED = 200
 """States of a language that are looked at, 15 microseconds each; a date's are thousands."""
 
@@ -35,14 +37,17 @@ class Lengthening(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def lengthening(texts: Expr) -> Lengthening | None:
-    """What holds for a language of texts, in bytes of a JSON string; None where it is not seen."""
+def lengthening(texts: Expr, by_digits: bool = False) -> Lengthening | None:
+    """What holds for a language of texts, in bytes of a JSON string; None where it is not seen.
+
+    ``by_digits``: of numbers, which a zero more need not make others.
+    """
     parts = cast("tuple[Expr, ...]", texts.parts) if texts.kind is Kind.INTERSECTION else (texts,)
     excluded = [cast(Expr, part.parts[0]) for part in parts if part.kind is Kind.COMPLEMENT]
     counted = {words: count for words in excluded if (count := _number_of_words(words)) is not None}
     # Each word that is left out is one more that a text must not be.
     kept = tuple(part for part in parts if part.kind is not Kind.COMPLEMENT or part.parts[0] not in counted)
-    found = _explored(intersection(kept)) if kept else None
+    found = _explored(intersection(kept), by_digits) if kept else None
     if found is None:
         return None
     return Lengthening(found.beyond(sum(counted.values())), found.step)
@@ -67,18 +72,21 @@ def _number_of_words(expr: Expr) -> int | None:
     return None
 
 
-def _explored(texts: Expr) -> Lengthening | None:
+def _explored(texts: Expr, by_digits: bool) -> Lengthening | None:
     """The same by looking at all that may be left of a text; None where that is much, or there are other ways on."""
     sources: dict[Expr, list[tuple[int, Expr]]] = {texts: []}
+    ways: dict[Expr, list[tuple[int, Expr]]] = {}
     repeated: dict[Expr, int] = {}
     order = [texts]
     try:
         for state in order:
             if len(order) > EXPLORED:
                 return None
+            found = ways[state] = []
             for low, high, target in edges(state):
                 size = between(low, high)
-                if target is state:
+                found.append((size, target))
+                if target is state and (not by_digits or (low <= _NINE and high >= _ONE)):
                     repeated[state] = min(size, repeated.get(state, size))
                 if target not in sources:
                     sources[target] = []
@@ -87,24 +95,24 @@ def _explored(texts: Expr) -> Lengthening | None:
     except LimitError:
         return None
     ends = _distances({state: 0 for state in order if state.nullable}, sources)
-    found = _distances({state: ends[state] for state in repeated if state in ends}, sources)
-    rare = _longest([state for state in order if state not in found])
+    open_ended = _distances({state: ends[state] for state in repeated if state in ends}, sources)
+    rare = _longest({state: ways[state] for state in order if state not in open_ended})
     if rare is None:
         return None
-    return Lengthening(max(rare, *found.values()) if found else rare, max(repeated.values(), default=0))
+    return Lengthening(max(rare, *open_ended.values()) if open_ended else rare, max(repeated.values(), default=0))
 
 
-def _longest(states: list[Expr]) -> int | None:
+def _longest(ways: dict[Expr, list[tuple[int, Expr]]]) -> int | None:
     """Bytes of the longest text behind some states that only lead to others of them; None where there is no longest."""
     longest: dict[Expr, int] = {}
-    left = dict.fromkeys(states)
+    left = dict.fromkeys(ways)
     while left:
-        ended = [state for state in left if all(target in longest for _, _, target in edges(state))]
+        ended = [state for state in left if all(target in longest for _, target in ways[state])]
         if not ended:
             return None
         for state in ended:
             del left[state]
-            longest[state] = max((between(low, high) + longest[to] for low, high, to in edges(state)), default=0)
+            longest[state] = max((size + longest[to] for size, to in ways[state]), default=0)
     return max(longest.values(), default=0)
 
 
