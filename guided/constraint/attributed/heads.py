@@ -16,6 +16,7 @@ from guided import tokenset
 from guided.constraint.attributed.tables import Run, quoted_run, word_run
 from guided.constraint.attributed.walks import Starts, Walks
 from guided.constraint.per_vocabulary import PerVocabulary
+from guided.grammar.attributed.first import Begun
 from guided.grammar.attributed.lexis import BLANKS, MOST_BLANKS, Lexis, is_word_byte
 from guided.vocab.vocabulary import Vocabulary
 
@@ -80,6 +81,10 @@ class Head:
         self.has_numbers = bool(first & _DIGITS)
         self.is_empty = not first and self.blanks is None
         """Does no token go on from here?"""
+        quotes = frozenset(heads.quoted) & first
+        signs = frozenset(map(chr, first - _LETTERS - _DIGITS - quotes)) if first else frozenset()
+        self.begun = Begun(signs, self.has_words, self.has_numbers, bool(quotes))
+        """The same, as far as terminals differ by it."""
         self._signs: dict[frozenset[str], Signs] = {}
         self._after: dict[int, Starts] = {}
 

@@ -8,8 +8,8 @@ another head (`heads`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from guided import tokenset
 from guided.constraint.attributed.heads import AFTER_NUMBER, AFTER_WORD, ONWARD, Head, Heads
 from guided.constraint.attributed.tables import AFTER_BACKSLASH, BEFORE_WORD, IN_QUOTES, IN_WORD
 from guided.constraint.attributed.walks import Crossing, Starts, Walked, single
+from guided.grammar.attributed.first import Begun
 from guided.grammar.attributed.kept import Kept
 from guided.grammar.attributed.language import ANY, MOST_QUOTED, WHOLE, At, AttributedLanguage, Reading
 from guided.grammar.attributed.lexis import MOST_BLANKS, MOST_NAME, ascii_lower, is_called
@@ -208,10 +209,19 @@ class _Writing:
                         self._quoted(begun, place, quote, b"", IN_QUOTES)
         self.here = before
 
-    def _place_unheard(self, head: Head, place: Place) -> None:
+    def _behind(self, head: Head, find: Callable[[Begun | None], Place | None]) -> None:
+        """Allow what may come at a head behind a lexeme; of its place no more is found than begins as the tokens do."""
+        if not head.is_empty:
+            place = find(head.begun)
+            if place is None and head.blanks is not None:
+                place = find(None)
+            if place is not None:
+                self._place(head, place)
+
+    def _behind_unheard(self, head: Head, find: Callable[[Begun | None], Place | None]) -> None:
         """The same behind names that mean nothing, one of which was read in the place of all."""
         before, self.is_unheard = self.is_unheard, True
-        self._place(head, place)
+        self._behind(head, find)
         self.is_unheard = before
 
     def _signs(self, head: Head, place: Place) -> None:
@@ -221,9 +231,7 @@ class _Writing:
             if found.row is not None:
                 self._allow(found.row)
             if found.behind is not None:
-                after = self.language.threads.behind(place, behind)
-                if after is not None:
-                    self._place(found.behind, after)
+                self._behind(found.behind, partial(self.language.threads.behind, place, behind))
 
     def _allow(self, row: tokenset.Row) -> None:
         """Allow tokens."""
@@ -255,9 +263,8 @@ class _Writing:
                 told, others = self._told(place, text, walked, AFTER_WORD)
                 crossings = called + told
                 if others is not None:
-                    after = self.language.threads.after(place, Lexeme(LexemeKind.WORD, UNHEARD), False)
-                    if after is not None:
-                        self._place_unheard(others, after)
+                    unheard = Lexeme(LexemeKind.WORD, UNHEARD)
+                    self._behind_unheard(others, partial(self.language.threads.after, place, unheard, False))
         for crossing in dict.fromkeys(crossings):
             word = text + self.walks.last_bytes(crossing.node, len(crossing.text))
             if is_called(word.decode("utf-8", "replace")):
@@ -291,11 +298,7 @@ class _Writing:
 
     def _crossed(self, at: At, nodes: Iterable[int], closed: frozenset[int]) -> None:
         """Allow the rest of tokens in which a lexeme has ended."""
-        head = self.heads.head(nodes, closed)
-        if not head.is_empty:
-            place = self.language.resolved(at)
-            if place is not None:
-                self._place(head, place)
+        self._behind(self.heads.head(nodes, closed), partial(self.language.resolved, at))
 
     # Numbers and signs ---------------------------------------------------------------------------------------------
 
@@ -305,10 +308,7 @@ class _Writing:
         if sets and all(values is None for values in sets):
             numbers = self.heads.numbers(starts, text)
             self._free(numbers.row, Reading.NUMBER)
-            if not numbers.behind.is_empty:
-                after = self.language.resolved(At(place, Reading.NUMBER, b"0"))
-                if after is not None:
-                    self._place(numbers.behind, after)
+            self._behind(numbers.behind, partial(self.language.resolved, At(place, Reading.NUMBER, b"0")))
         elif sets and all(isinstance(values, Words) for values in sets):
             for values in sets:
                 assert isinstance(values, Words)
@@ -421,10 +421,9 @@ class _Writing:
         known, others = self._told(place, text, walked, closed)
         for crossing in known:
             self._crossed(At(place, Reading.NAME_END, opening + text + crossing.text), [crossing.node], closed)
-        if others is not None and not others.is_empty:
-            after = self.language.resolved(At(place, Reading.NAME_END, opening + UNHEARD.encode()))
-            if after is not None:
-                self._place_unheard(others, after)
+        if others is not None:
+            unheard = At(place, Reading.NAME_END, opening + UNHEARD.encode())
+            self._behind_unheard(others, partial(self.language.resolved, unheard))
 
 
 _EXPONENTS = (b"e", b"E")

@@ -6,17 +6,52 @@ Found once for a node, whatever the attribute is; a thread then only runs the ac
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
-from guided.grammar.attributed.nodes import Action, Choice, Node, Rule, Seq, Star, Terminal
+from guided.grammar.attributed.nodes import (
+    Action,
+    Choice,
+    Keyword,
+    Literal,
+    LiteralForm,
+    Name,
+    Node,
+    Rule,
+    Seq,
+    Sign,
+    Star,
+    Terminal,
+)
 
-__all__ = ["First", "FirstSets"]
+__all__ = ["Begun", "First", "FirstSets"]
+
+
+class Begun(NamedTuple):
+    """How the lexemes begin that are of interest; others need not be found."""
+
+    signs: frozenset[str]
+    """The first characters of signs."""
+    words: bool
+    numbers: bool
+    quotes: bool
+
+    def has(self, terminal: Terminal) -> bool:
+        """May a terminal begin so?"""
+        match terminal:
+            case Sign(text):
+                return text[0] in self.signs
+            case Keyword():
+                return self.words
+            case Name():
+                return self.words or self.quotes
+            case Literal(form=LiteralForm.NUMBER):
+                return self.numbers
+        return self.quotes
 
 
 class First:
     """A tree of actions: what may come behind those on the way to it."""
-
-    __slots__ = ("actions", "is_nullable", "terminals")
 
     def __init__(self) -> None:
         self.actions: dict[Callable[[Any], Any], First] = {}
@@ -25,6 +60,12 @@ class First:
         self.is_nullable = False
         """May the node end here, with no terminal read?"""
 
+    @cached_property
+    def signs(self) -> frozenset[str]:
+        """The first characters of all signs."""
+        own = {terminal.text[0] for terminal, _ in self.terminals if isinstance(terminal, Sign)}
+        return frozenset(own).union(*(following.signs for following in self.actions.values()))
+
 
 class FirstSets:
     """Finds them, and keeps them by node."""
@@ -32,6 +73,16 @@ class FirstSets:
     def __init__(self) -> None:
         self._known: dict[Node, First] = {}
         self._rests: dict[tuple[Node, ...], Node] = {}
+        self._parts: dict[tuple[First, Begun], First] = {}
+
+    def part(self, first: First, begun: Begun) -> First:
+        """What of it begins in some ways, without the actions that lead to nothing else."""
+        # Few of the signs of a vocabulary's tokens are the grammar's.
+        begun = begun._replace(signs=begun.signs & first.signs)
+        found = self._parts.get((first, begun))
+        if found is None:
+            found = self._parts[first, begun] = _part(first, begun)
+        return found
 
     def of(self, node: Node) -> First:
         """What a node may begin with."""
@@ -73,3 +124,14 @@ class FirstSets:
             case Rule(body=body):
                 assert body is not None
                 self._add(to, (body, *rest))
+
+
+def _part(first: First, begun: Begun) -> First:
+    found = First()
+    found.is_nullable = first.is_nullable
+    found.terminals = [one for one in first.terminals if begun.has(one[0])]
+    for change, following in first.actions.items():
+        part = _part(following, begun)
+        if part.terminals or part.actions or part.is_nullable:
+            found.actions[change] = part
+    return found

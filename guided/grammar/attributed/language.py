@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from guided.grammar.attributed.closing import MOST_STEPS, Closing
+from guided.grammar.attributed.first import Begun
 from guided.grammar.attributed.kept import Kept
 from guided.grammar.attributed.lexis import (
     BLANKS,
@@ -153,8 +154,8 @@ class AttributedLanguage:
             return None
         return self._blank(behind, bytes([byte])) if byte in BLANKS else self._begin(behind, byte)
 
-    def resolved(self, at: At) -> Place | None:
-        """The place behind the lexeme that is being read, if it is over here."""
+    def resolved(self, at: At, begun: Begun | None = None) -> Place | None:
+        """The place behind the lexeme that is being read, if it is over here; with ``begun`` see `Threads.after`."""
         place, reading, text, _ = at
         match reading:
             case Reading.BLANK:
@@ -162,25 +163,25 @@ class AttributedLanguage:
             case Reading.WORD:
                 word = self.lexis.folded(text.decode("utf-8", "replace"), False)
                 lexeme = Lexeme(LexemeKind.WORD, word, self._kept(text.decode("utf-8", "replace")))
-                return self.threads.after(place, lexeme, word in self.lexis.reserved)
+                return self.threads.after(place, lexeme, word in self.lexis.reserved, begun)
             case Reading.NUMBER:
                 if not self.lexis.is_number(text):
                     return None
                 # Where any number may come, they are all the same.
                 is_free = all(values is None for _, form, values in place.literals if form is LiteralForm.NUMBER)
                 number = "0" if is_free else text.decode()
-                return self.threads.after(place, Lexeme(LexemeKind.NUMBER, number), False)
+                return self.threads.after(place, Lexeme(LexemeKind.NUMBER, number), False, begun)
             case Reading.SIGN:
                 sign = text.decode()
                 kind = LexemeKind.WORD if is_called(sign) else LexemeKind.SIGN
-                return self.threads.after(place, Lexeme(kind, ascii_lower(sign)), False)
+                return self.threads.after(place, Lexeme(kind, ascii_lower(sign)), False, begun)
             case Reading.STRING_END:
                 value = text.decode("utf-8", "replace")
-                return self.threads.after(place, Lexeme(LexemeKind.STRING, value), False)
+                return self.threads.after(place, Lexeme(LexemeKind.STRING, value), False, begun)
             case Reading.NAME_END:
                 quote, name = chr(text[0]), text[1:].decode("utf-8", "replace")
                 lexeme = Lexeme(self._kind_in(quote), self.lexis.folded(name, True), self._kept(name))
-                return self.threads.after(place, lexeme, False)
+                return self.threads.after(place, lexeme, False, begun)
         return None
 
     def _kept(self, name: str) -> str:

@@ -12,7 +12,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from guided.grammar.attributed.first import First, FirstSets
+from guided.grammar.attributed.first import Begun, First, FirstSets
 from guided.grammar.attributed.lexis import is_called
 from guided.grammar.attributed.nodes import (
     Keyword,
@@ -170,13 +170,16 @@ def _by_text(found: Iterable[tuple[str, int, Stack | None]]) -> dict[str, tuple[
 
 
 class Place:
-    """What may come next.  Identity is equality: `Threads` keeps one object for each set of threads."""
+    """What may come next, or the part of it that begins in some ways (`Begun`).
+
+    Identity is equality: `Threads` keeps one object for each set of threads.
+    """
 
     def __init__(self, threads: tuple[tuple[Stack | None, Any], ...], ways: tuple[Ways, ...], plan: Plan) -> None:
         self.threads = threads
         self.ways = ways
         self.plan = plan
-        self.followed: dict[Lexeme, Place | None] = {}
+        self.followed: dict[tuple[Lexeme, Begun | None], Place | None] = {}
         self.least: int | None = None
         self.most: int | None = None
         """Bytes to an end, as `guided.grammar.attributed.pricing` has found them."""
@@ -254,10 +257,11 @@ class Threads:
         self._stacks: dict[tuple[Node, Stack | None], Stack] = {}
         self._attributes: dict[Any, Any] = {}
         self._places: dict[frozenset[tuple[Stack | None, int]], Place] = {}
+        self._parts: dict[tuple[Begun, frozenset[tuple[Stack | None, int]]], Place] = {}
         self.prices = Prices()
         self._first = FirstSets()
         self._behind: dict[tuple[First, Stack | None], tuple[Way, ...]] = {}
-        self._ways: dict[tuple[Stack | None, int], tuple[Any, tuple[Ways, ...]]] = {}
+        self._ways: dict[tuple[Stack | None, int, Begun | None], tuple[Any, tuple[Ways, ...]]] = {}
         self._plans: dict[tuple[int, ...], Plan] = {}
         first = self.place([(self.push(start, None), attribute)])
         assert first is not None
@@ -272,46 +276,52 @@ class Threads:
             found = self._stacks[key] = Stack(node, below, price)
         return found
 
-    def place(self, threads: Iterable[tuple[Stack | None, Any]]) -> Place | None:
+    def place(self, threads: Iterable[tuple[Stack | None, Any]], begun: Begun | None = None) -> Place | None:
         """The place of these threads, None where nothing can follow and the text may not end."""
-        return self._place([(stack, self._attributes.setdefault(one, one)) for stack, one in threads])
+        return self._place([(stack, self._attributes.setdefault(one, one)) for stack, one in threads], begun)
 
-    def behind(self, place: Place, entries: Iterable[Entry]) -> Place | None:
-        """The place behind some entries of a place's plan."""
-        return self._place([(stack, place.ways[number].attribute) for number, stack in entries])
+    def behind(self, place: Place, entries: Iterable[Entry], begun: Begun | None = None) -> Place | None:
+        """The place behind some entries of a place's plan; with ``begun`` see `after`."""
+        return self._place([(stack, place.ways[number].attribute) for number, stack in entries], begun)
 
-    def _place(self, threads: list[tuple[Stack | None, Any]]) -> Place | None:
+    def _place(self, threads: list[tuple[Stack | None, Any]], begun: Begun | None = None) -> Place | None:
         """The place of threads whose attributes are each the one of its kind."""
         ordered = {(stack, id(one)): (stack, one) for stack, one in threads}
         key = frozenset(ordered)
         found = self._places.get(key)
+        if found is None and begun is not None:
+            found = self._parts.get((begun, key))
         if found is None:
-            if len(self._places) >= _PLACES:
+            if len(self._places) + len(self._parts) >= _PLACES:
                 self._forget()
             kept = tuple(ordered.values())
             if len(kept) == 1:
-                ways = self._open(*kept[0])
+                ways = self._open(*kept[0], begun)
             else:
-                ways = _each_once(one for thread in kept for one in self._open(*thread))
+                ways = _each_once(one for thread in kept for one in self._open(*thread, begun))
             if not ways:
                 return None
             key_of_plan = tuple([id(behind) for behind, _ in ways])
             plan = self._plans.get(key_of_plan)
             if plan is None:
                 plan = self._plans[key_of_plan] = Plan(ways, self.prices)
-            found = self._places[key] = Place(kept, ways, plan)
+            found = Place(kept, ways, plan)
+            if begun is None:
+                self._places[key] = found
+            else:
+                self._parts[begun, key] = found
         return found
 
     def _forget(self) -> None:
         """Forget all places; those that are held elsewhere go on to work, and equal ones are two objects then."""
-        for place in self._places.values():
+        for place in (*self._places.values(), *self._parts.values()):
             place.followed.clear()
-        for kept in (self._places, self._ways, self._attributes, self._plans, self._behind, self._stacks):
+        for kept in (self._places, self._parts, self._ways, self._attributes, self._plans, self._behind, self._stacks):
             kept.clear()
 
-    def _open(self, stack: Stack | None, attribute: Any) -> tuple[Ways, ...]:
+    def _open(self, stack: Stack | None, attribute: Any, begun: Begun | None) -> tuple[Ways, ...]:
         """The terminals that may come at a thread, whose attribute is the one of its kind."""
-        key = (stack, id(attribute))
+        key = (stack, id(attribute), begun)
         known = self._ways.get(key)
         if known is not None:
             return known[1]
@@ -319,13 +329,18 @@ class Threads:
         if stack is None:
             found.append(Ways(_END, attribute))
         else:
-            self._begin(self._first.of(stack.node), stack.below, attribute, found)
+            first = self._first.of(stack.node)
+            if begun is not None:
+                first = self._first.part(first, begun)
+            self._begin(first, stack.below, attribute, found, begun)
         ways = _each_once(found)
         # With the attribute, so that no other comes to have its address.
         self._ways[key] = (attribute, ways)
         return ways
 
-    def _begin(self, first: First, below: Stack | None, attribute: Any, found: list[Ways]) -> None:
+    def _begin(
+        self, first: First, below: Stack | None, attribute: Any, found: list[Ways], begun: Begun | None
+    ) -> None:
         """Run the actions of a node, and note the terminals behind them."""
         if first.terminals:
             behind = self._behind.get((first, below))
@@ -336,21 +351,26 @@ class Threads:
         for change, following in first.actions.items():
             changed = change(attribute)
             if changed is attribute:
-                self._begin(following, below, attribute, found)
+                self._begin(following, below, attribute, found, begun)
             elif changed is not None:
-                self._begin(following, below, self._attributes.setdefault(changed, changed), found)
+                self._begin(following, below, self._attributes.setdefault(changed, changed), found, begun)
         if first.is_nullable:
-            found += self._open(below, attribute)
+            found += self._open(below, attribute, begun)
 
-    def after(self, place: Place, lexeme: Lexeme, reserved: bool) -> Place | None:
-        """The place behind a lexeme, None where it may not stand; a ``reserved`` word is no name."""
-        found = place.followed.get(lexeme, place)
+    def after(self, place: Place, lexeme: Lexeme, reserved: bool, begun: Begun | None = None) -> Place | None:
+        """The place behind a lexeme, None where it may not stand; a ``reserved`` word is no name.
+
+        With ``begun`` it may be only the part of the place where the next lexeme begins so, None where none does.
+        """
+        found = place.followed.get((lexeme, None), place)
+        if found is place and begun is not None:
+            found = place.followed.get((lexeme, begun), place)
         if found is place:
             if lexeme.kind is LexemeKind.SIGN:
-                found = self.behind(place, place.plan.behind_signs.get(lexeme.text, ()))
+                found = self.behind(place, place.plan.behind_signs.get(lexeme.text, ()), begun)
             else:
-                found = self.place(_read(place, lexeme, reserved))
-            place.followed[lexeme] = found
+                found = self.place(_read(place, lexeme, reserved), begun)
+            place.followed[lexeme, begun] = found
         return found
 
 
