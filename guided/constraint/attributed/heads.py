@@ -30,6 +30,7 @@ ONWARD = frozenset(range(256)) - AFTER_WORD
 """Bytes with which a token goes on behind a word in it."""
 _LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
 _DIGITS = frozenset(b"0123456789")
+_STRING = ord("'")
 _NUMBER_BYTES = b"0123456789.+-abcdefABCDEFxX_"
 """All that a number may hold in any dialect."""
 _MOST_NUMBER = 40
@@ -82,8 +83,13 @@ class Head:
         self.is_empty = not first and self.blanks is None
         """Does no token go on from here?"""
         quotes = frozenset(heads.quoted) & first
-        signs = frozenset(map(chr, first - _LETTERS - _DIGITS - quotes)) if first else frozenset()
-        self.begun = Begun(signs, self.has_words, self.has_numbers, bool(quotes))
+        self.begun = Begun(
+            signs=frozenset(map(chr, first - _LETTERS - _DIGITS - quotes)),
+            words=self.has_words,
+            numbers=self.has_numbers,
+            strings=_STRING in quotes,
+            quotes=not quotes <= {_STRING},
+        )
         """The same, as far as terminals differ by it."""
         self._signs: dict[frozenset[str], Signs] = {}
         self._after: dict[int, Starts] = {}

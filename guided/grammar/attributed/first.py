@@ -20,6 +20,7 @@ from guided.grammar.attributed.nodes import (
     Rule,
     Seq,
     Sign,
+    Spelled,
     Star,
     Terminal,
 )
@@ -34,7 +35,9 @@ class Begun(NamedTuple):
     """The first characters of signs."""
     words: bool
     numbers: bool
+    strings: bool
     quotes: bool
+    """Other quotes than ``'``."""
 
     def has(self, terminal: Terminal) -> bool:
         """May a terminal begin so?"""
@@ -43,11 +46,11 @@ class Begun(NamedTuple):
                 return text[0] in self.signs
             case Keyword():
                 return self.words
-            case Name():
-                return self.words or self.quotes
+            case Name(spelled=spelled):
+                return (self.words and spelled is not Spelled.STRING) or (self.quotes and spelled is not Spelled.WORD)
             case Literal(form=LiteralForm.NUMBER):
                 return self.numbers
-        return self.quotes
+        return self.strings
 
 
 class First:

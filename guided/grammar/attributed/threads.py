@@ -338,9 +338,7 @@ class Threads:
         self._ways[key] = (attribute, ways)
         return ways
 
-    def _begin(
-        self, first: First, below: Stack | None, attribute: Any, found: list[Ways], begun: Begun | None
-    ) -> None:
+    def _begin(self, first: First, below: Stack | None, attribute: Any, found: list[Ways], begun: Begun | None) -> None:
         """Run the actions of a node, and note the terminals behind them."""
         if first.terminals:
             behind = self._behind.get((first, below))

@@ -31,16 +31,34 @@ def result(system: TypeSystem, operator: str, left: str, right: str) -> str | No
     compares = operator in ("compare", "equal")
     if system.cheapest and not compares and ANY_NULL in (left, right):
         return None
-    signature = operator_of(system, _beside(system, operator, left), left, right, compares=compares)
+    bit = BIT[right]
+    between = [signature for signature, takes in _beside(system, operator, left) if takes & bit]
+    signature = operator_of(system, between, left, right, compares=compares)
     given = None if signature is None else result_of(system, signature, (left, right))
     return given if given in BIT else None
 
 
 @cache
-def _beside(system: TypeSystem, operator: str, left: str) -> tuple[Signature, ...]:
-    """The operators of a name that take a left operand."""
+def _beside(system: TypeSystem, operator: str, left: str) -> tuple[tuple[Signature, int], ...]:
+    """The operators of a name that take a left operand, each with the types that it takes on the right."""
     found = system.operators.get(operator, ())
-    return tuple(one for one in found if coerces(system, left, one.parameters[0]))
+    beside = (one for one in found if coerces(system, left, one.parameters[0]))
+    return tuple((one, _taken(system, one.parameters[1])) for one in beside)
+
+
+@cache
+def _taken(system: TypeSystem, wanted: str) -> int:
+    """The types that may stand where one is wanted."""
+    return sum(bit for name, bit in BIT.items() if coerces(system, name, wanted))
+
+
+@cache
+def _given(system: TypeSystem, operator: str) -> int:
+    """The types that the operators of a name may give, and perhaps others."""
+    found = 0
+    for _, given in system.operators.get(operator, ()):
+        found |= ALL if given.startswith("any") else BIT.get(given, 0)
+    return found
 
 
 @cache
@@ -58,6 +76,9 @@ def _results(system: TypeSystem, operator: str, left: str) -> tuple[tuple[int, i
 def rights(system: TypeSystem, operator: str, left: str, wanted: int) -> int:
     """The types of right operands with which the result is one of those that are wanted."""
     found = 0
+    if not _given(system, operator) & wanted:
+        # The table of an operator costs a millisecond.
+        return found
     for given, operands in _results(system, operator, left):
         if given & wanted:
             found |= operands

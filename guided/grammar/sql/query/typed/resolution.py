@@ -6,6 +6,8 @@ Source: https://www.postgresql.org/docs/current/typeconv-oper.html and typeconv-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import repeat
 
 from guided.grammar.sql.query.typed.system import Signature, Types, TypeSystem
 from guided.grammar.sql.query.typed.types import (
@@ -64,17 +66,22 @@ def chosen(system: TypeSystem, signatures: Sequence[Signature], types: Types) ->
 
 def _fits(system: TypeSystem, signature: Signature, types: Types) -> bool:
     # Most fit not: the tables of an engine are filled by millions of these.
-    for given, wanted in zip(types, signature.parameters, strict=True):
-        if not coerces(system, given, wanted):
-            return False
-    return _agrees(system, signature, types) is not None
+    return all(map(coerces, repeat(system), types, signature.parameters)) and (
+        not _is_polymorphic(signature) or _agrees(system, signature, types) is not None
+    )
+
+
+@cache
+def _is_polymorphic(signature: Signature) -> bool:
+    return any(wanted.startswith("any") for wanted in signature.parameters)
 
 
 def _cost(system: TypeSystem, signature: Signature, types: Types) -> int:
     """What its casts cost together."""
-    return sum(_cost_of(system, given, wanted) for given, wanted in zip(types, signature.parameters, strict=True))
+    return sum(map(_cost_of, repeat(system), types, signature.parameters))
 
 
+@cache
 def _cost_of(system: TypeSystem, given: str, wanted: str) -> int:
     if given == wanted:
         return 0
