@@ -217,6 +217,8 @@ class Query(NamedTuple):
     """Names that no column of the result may have: they would be ambiguous in the query around."""
     is_loose: bool = False
     """Was a join read that has no condition, so that the words of later ones may be another's?"""
+    is_joined: bool = False
+    """Has the condition of a join a column without a qualifier?  SQLite looks for it among later sources as well."""
     no_order: bool = False
     """Is ORDER BY not allowed, as behind ROLLUP?"""
     mixture: Mixture | None = None
@@ -435,7 +437,7 @@ def refer(query: Query, pending: Pending, *, inner: bool = False) -> Query | Non
                 return None
             if query.clause is Clause.ON:
                 # Sources that come later must not make it ambiguous.
-                return query._replace(pending=query.pending | {pending})
+                return query._replace(pending=query.pending | {pending}, is_joined=True)
             return query
         if optional and query.clause is Clause.ON:
             query = query._replace(pending=query.pending | {pending})

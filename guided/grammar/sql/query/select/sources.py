@@ -20,31 +20,51 @@ def sources(parts: Parts) -> Node:
     natural = _source(parts, kinds.Joining.NATURAL)
     settled = Action(do.settled)
     merged = listed(Name(kinds.MergedColumn(parts.catalog)), seq(Action(do.may_merge), parts.comma))
-    condition = choice(
+    on = seq(
         settled,
-        seq(
-            settled,
-            Action(do.may_begin(Clause.ON)),
-            words("ON"),
-            Action(do.begin_on),
-            parts.expression,
-            Action(do.end_on),
-        ),
-        seq(Action(do.may_merge), words("USING"), parts.open, merged, settled, parts.close),
+        Action(do.may_begin(Clause.ON)),
+        words("ON"),
+        Action(do.begin_on),
+        parts.expression,
+        Action(do.end_on),
     )
-    side = choice(seq(), words("INNER"), seq(choice(*map(words, ("LEFT", "RIGHT", "FULL"))), maybe(words("OUTER"))))
+    using = seq(Action(do.may_merge), words("USING"), parts.open, merged, settled, parts.close)
+    condition = choice(settled, on, using)
+    side = choice(seq(), words("INNER"), seq(words("LEFT"), maybe(words("OUTER"))))
+    # SQLite joins equal names of a RIGHT or FULL JOIN to one value, which an ON before it cannot have.
+    outer = seq(choice(words("RIGHT"), words("FULL")), maybe(words("OUTER")))
     apart = Action(may_join(parts, kinds.Joining.PLAIN))
     alike = Action(may_join(parts, kinds.Joining.NATURAL))
     more = Choice(
         (
             seq(side, words("JOIN"), merging, condition),
+            seq(Action(_may_hide), outer, words("JOIN"), merging, condition),
+            seq(Action(_must_keep), apart, outer, words("JOIN"), plain, choice(settled, on)),
             seq(apart, choice(parts.comma, words("CROSS JOIN")), plain, settled),
-            seq(alike, words("NATURAL"), side, words("JOIN"), natural, Action(do.merge_all), settled),
+            seq(
+                alike,
+                words("NATURAL"),
+                choice(side, seq(Action(_may_hide), outer)),
+                words("JOIN"),
+                natural,
+                Action(do.merge_all),
+                settled,
+            ),
         ),
         # What waits for a sub-query can only be joined with USING.
         lambda query: 0 if unbound(query) and not kinds.can_derive(query) else -1,
     )
     return seq(plain, settled, Star(seq(Action(do.may_widen), more)))
+
+
+def _may_hide(query: Query) -> Query | None:
+    """RIGHT or FULL JOIN that makes names one: conditions before it must not have them, so none may have any."""
+    return None if query.is_joined else query
+
+
+def _must_keep(query: Query) -> Query | None:
+    """RIGHT or FULL JOIN where they have some."""
+    return query if query.is_joined else None
 
 
 def may_join(parts: Parts, joining: kinds.Joining) -> do.Change:

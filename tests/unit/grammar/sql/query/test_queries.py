@@ -28,6 +28,8 @@ CREATE VIEW old AS SELECT name, age FROM singer WHERE age > 60;
 """
 
 TAKEN = """
+SELECT 1 FROM concert JOIN singer ON concert.concert_id = 1 FULL JOIN singer_in_concert USING (concert_id)
+SELECT 1 FROM concert JOIN singer ON concert_id = 1 RIGHT OUTER JOIN "order items" ON id = 1
 SELECT count(*) FROM singer
 select Name , COUNTRY  from Singer where AGE > 20 order by age desc
 SELECT T1.name, count(*) FROM singer AS T1 JOIN singer_in_concert AS T2 ON T1.singer_id = T2.singer_id GROUP BY T1.name
@@ -59,6 +61,8 @@ SELECT 1
 """.strip().splitlines()
 
 REFUSED = """
+SELECT 1 FROM concert JOIN singer ON concert_id = 1 FULL JOIN singer_in_concert USING (concert_id)
+SELECT 1 FROM concert JOIN json_each(concert_id) NATURAL RIGHT JOIN singer_in_concert
 SELECT nmae FROM singer
 SELECT singer.nmae FROM singer
 SELECT name FROM singr
