@@ -3,8 +3,8 @@
 Each client asks again as soon as its answer is whole, so that texts enter and leave the batch all the time.  Loads take
 turns, so that whatever else the machine does falls on all of them.  Free texts are asked for as many tokens as the
 constrained text of the same prompt took: every load is the same prompts and (up to texts that end by themselves) the
-same number of tokens.  ``--one-by-one`` adds `guided.generate`, a prompt at a time; ``--hostile`` compiles and serves
-hostile schemas beside the load; ``--requests N`` looks for a leak instead; ``--http URL`` asks a server.
+same number of tokens.  ``--one-by-one`` adds a load of `guided.generate`, a prompt at a time; ``--hostile`` one that
+has hostile schemas beside it; ``--requests N`` looks for a leak instead; ``--http URL`` asks a server.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import gc
 import json
 import os
 import platform
-import statistics
 import subprocess
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -46,8 +45,12 @@ HOSTILE = (
             f"p{i}_{j}": {"type": "string", "pattern": f"^[a-z]{{{i},{i + 20}}}x{j}$"} for j in range(20)
         }} for i in range(30)
     ]},
+    {"allOf": [{"type": "string", "pattern": f"^(.*{chr(97 + i)}.*){{{i + 1}}}$"} for i in range(15)]},
 )  # fmt: skip
-"""Dear to compile, to make masks of, or both: with the default limits each takes 0.1 to 2 s."""
+"""Dear to compile, to make masks of, or both: with the default limits each takes 0.1 to 2.5 s."""
+
+ALONE = 12
+"""Texts of a turn of `one_by_one`."""
 
 
 def schema(number: int) -> dict[str, Any]:
@@ -215,20 +218,27 @@ LOADS: dict[str, Callable[[int], dict[str, Any] | None]] = {
 }
 
 
-async def compare(ask: Ask, clients: int, rounds: int, turns: int, hostile: bool) -> dict[str, Load]:
-    """Each load ``turns`` times, in turns."""
+async def compare(
+    ask: Ask, clients: int, rounds: int, turns: int, hostile: bool, alone: LoadedModel | None
+) -> dict[str, Load]:
+    """Each load ``turns`` times, in turns; ``alone`` is the model that writes one by one, if any does."""
     found = {name: Load() for name in LOADS}
     if hostile:
         found["all different, hostile beside"] = Load()
+    one = found["one by one"] = Load()
     lengths: dict[int, int] = {}
     await one_load(ask, clients, 1, schema, {})  # kernels, caches
-    for _ in range(turns):
+    for turn in range(turns):
         for name, total in found.items():
+            if total is one:
+                if alone is not None:
+                    one.add(one_by_one(alone, range(turn * ALONE, (turn + 1) * ALONE)))
+                continue
             beside = asyncio.create_task(be_hostile(ask)) if "hostile" in name else None
             total.add(await one_load(ask, clients, rounds, LOADS.get(name, schema), lengths))
             if beside is not None:
                 beside.cancel()
-    return found
+    return {name: load for name, load in found.items() if load.texts}
 
 
 async def be_hostile(ask: Ask) -> None:
@@ -245,11 +255,11 @@ async def be_hostile(ask: Ask) -> None:
         await asyncio.sleep(0.5)
 
 
-def one_by_one(model: LoadedModel, n: int) -> Load:
+def one_by_one(model: LoadedModel, numbers: Sequence[int]) -> Load:
     """`guided.generate`, a prompt after the other; compiling is not counted."""
     found = Load()
-    constraints = [guided.compile(guided.json_schema(schema(number)), model.vocabulary) for number in range(n)]
-    for number, constraint in enumerate(constraints):
+    for number in numbers:
+        constraint = guided.compile(guided.json_schema(schema(number)), model.vocabulary)
         began = time.perf_counter()
         answer = generate(
             model, list(prompt(model, number)), constraint, max_new_tokens=MOST_TOKENS, do_sample=True, temperature=0.7,
@@ -258,6 +268,7 @@ def one_by_one(model: LoadedModel, n: int) -> Load:
         found.seconds += time.perf_counter() - began
         found.texts += 1
         found.tokens += len(answer.token_ids) + 1
+        found.invalid += not is_valid(answer.text, schema(number))
     return found
 
 
@@ -288,19 +299,19 @@ def resident_at(url: str) -> float:
     return float(next(line.split()[1] for line in lines if line.startswith("process_resident_memory_bytes "))) / 2**20
 
 
-def percentile(values: Sequence[float], share: float) -> float:
-    """In milliseconds."""
+def percentile(values: Sequence[float], share: float) -> float | None:
+    """In milliseconds, to a tenth."""
     ordered = sorted(values)
-    return 1e3 * ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("nan")
+    return round(1e3 * ordered[min(len(ordered) - 1, int(share * len(ordered)))], 1) if ordered else None
 
 
 def row(clients: int, name: str, load: Load) -> dict[str, Any]:
     """A load as a row of the table."""
     return {
         "clients": clients, "load": name, "texts": load.texts, "invalid": load.invalid,
-        "tokens_per_second": round(load.rate, 1), "first_p50_ms": round(percentile(load.firsts, 0.5), 1),
-        "first_p99_ms": round(percentile(load.firsts, 0.99), 1), "between_p50_ms": round(percentile(load.gaps, 0.5), 1),
-        "between_p99_ms": round(percentile(load.gaps, 0.99), 1),
+        "tokens_per_second": round(load.rate, 1), "first_p50_ms": percentile(load.firsts, 0.5),
+        "first_p99_ms": percentile(load.firsts, 0.99), "between_p50_ms": percentile(load.gaps, 0.5),
+        "between_p99_ms": percentile(load.gaps, 0.99), "between_longest_ms": percentile(load.gaps, 1.0),
     }  # fmt: skip
 
 
@@ -322,14 +333,12 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
     if options.requests:
         report["resident_mib"] = await look_for_leaks(ask, options.requests, max(options.clients), options.http)
     else:
+        alone = model if options.one_by_one else None
         for clients in options.clients:
-            loads = await compare(ask, clients, options.rounds, options.turns, options.hostile)
+            loads = await compare(ask, clients, options.rounds, options.turns, options.hostile, alone)
             report["rows"] += [row(clients, name, load) for name, load in loads.items()]
-        if options.one_by_one:
-            alone = [one_by_one(model, 12) for _ in range(options.turns)]
-            rates = [each.rate for each in alone]
-            report["one_by_one_tokens_per_second"] = round(statistics.median(rates), 1)
     await ask.close()
+    report["load_after"] = round(os.getloadavg()[0], 2)
     return report
 
 

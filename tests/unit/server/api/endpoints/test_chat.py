@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import threading
 from typing import Any, Literal
 
 import jsonschema
@@ -12,6 +13,8 @@ import openai
 import pydantic
 import pytest
 
+from guided.errors import GuidedError
+from guided.server.scheduling.runs import CancellableModel
 from tests.amounts import mostly_slow
 from tests.unit.server.api.served import ADA, AS_PERSON, PERSON, TOOLS, Served
 
@@ -230,6 +233,27 @@ def test_steerers_and_drafts_by_name(client: openai.OpenAI) -> None:
     assert text_of(drafted) == plain
     assert any(token["drafted"] for token in drafted.choices[0].guided["tokens"])
     assert all(token["alternatives"] == [] for token in drafted.choices[0].guided["tokens"])
+
+
+def test_a_text_with_a_draft_comes_while_it_is_verified(client: openai.OpenAI, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model's third pass waits until the first piece is read: a text that came whole would never come."""
+    read, passes, check = threading.Event(), [0], CancellableModel.check
+
+    def held(self: CancellableModel) -> None:
+        passes[0] += 1
+        if passes[0] > 2 and not read.wait(10):
+            raise GuidedError("nothing was read")
+        check(self)
+
+    monkeypatch.setattr(CancellableModel, "check", held)
+    content = ""
+    # A text of its own: the draft has learned those of other tests, and has them in few rounds.
+    said = [{"role": "user", "content": "Nina Berg is 52 years old."}]
+    for chunk in asked(client, messages=said, response_format=AS_PERSON, guided={"draft": "auto"}, stream=True):
+        content += chunk.choices[0].delta.content or ""
+        if content:
+            read.set()
+    assert json.loads(content) == {"name": "Nina Berg", "age": 52} and passes[0] > 3
 
 
 REFUSED: list[tuple[dict[str, Any], str, str]] = [
