@@ -17,6 +17,9 @@ __all__ = ["CrossLayer", "Place", "RowLayer"]
 SPARE_COLUMNS = 64
 """Columns allocated beyond those needed, besides a half more: a buffer that grows is copied."""
 
+SPARE_SLOTS = 16
+"""Slots allocated at most beyond those needed, on accelerators."""
+
 OWN_PAGES = 1 << 20
 """Bytes from which on a buffer on a processor has pages of its own."""
 
@@ -56,26 +59,31 @@ class RowLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
         if slots <= self._slots and columns <= self._columns:
             return
         if slots > self._slots:
-            self._slots = max(slots, 2 * self._slots)
+            # Pages that nobody writes to cost nothing; an accelerator's memory is taken at once.
+            spare = self._slots if self.stored is None or self.stored[0].device.type == "cpu" else SPARE_SLOTS
+            slots = max(slots, min(2 * self._slots, slots + spare))
         if columns > self._columns:
-            self._columns = columns + columns // 2 + SPARE_COLUMNS
+            columns += columns // 2 + SPARE_COLUMNS
+        slots, columns = max(slots, self._slots), max(columns, self._columns)
         if self.stored is not None:
             keys, values = self.stored
-            self.stored = (self._grown(keys), self._grown(values))
+            self.stored = (self._grown(keys, slots, columns), self._grown(values, slots, columns))
+        # Last: where there was too little memory, less may be asked for again.
+        self._slots, self._columns = slots, columns
 
-    def _grown(self, old: torch.Tensor) -> torch.Tensor:
-        slots, columns = self._written
-        new = self._buffer(old)
-        new[:slots, :, :columns] = old[:slots, :, :columns]
+    def _grown(self, old: torch.Tensor, slots: int, columns: int) -> torch.Tensor:
+        new = _zeros(old, (slots, old.shape[1], columns, old.shape[3]))
+        used, filled = self._written
+        new[:used, :, :filled] = old[:used, :, :filled]
         return new
 
-    def _buffer(self, like: torch.Tensor) -> torch.Tensor:
-        """Zeros: what no mask shows is multiplied by 0, and must not be NaN."""
-        return _zeros(like, (self._slots, like.shape[1], self._columns, like.shape[3]))
-
     def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
-        """Allocate the buffers."""
-        self.stored = (self._buffer(key_states), self._buffer(value_states))
+        """Allocate the buffers.  Zeros: what no mask shows is multiplied by 0, and must not be NaN."""
+
+        def buffer(like: torch.Tensor) -> torch.Tensor:
+            return _zeros(like, (self._slots, like.shape[1], self._columns, like.shape[3]))
+
+        self.stored = (buffer(key_states), buffer(value_states))
         self._written = (0, 0)
         self.dtype, self.device = key_states.dtype, key_states.device
         self.is_initialized = True

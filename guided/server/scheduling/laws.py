@@ -68,7 +68,7 @@ def choose(
         ids,
         (law.gather(1, places)[:, 0] - law_norms),
         (logits.gather(1, places)[:, 0] - norms),
-        -torch.expm1((kept - whole).clamp(max=0.0)),
+        0.0 - torch.expm1((kept - whole).clamp(max=0.0)),
         norms,
         kept,
     ]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from guided.hf.cache import row_layers
 from guided.hf.cache.row_layers import OWN_PAGES, Place, RowLayer
 
 
@@ -50,3 +51,21 @@ def test_room_that_nobody_uses_takes_no_memory() -> None:
     layer.reserve(1024, 64)
     assert layer.stored is not None and layer.stored[0].numel() * 4 > 128 << 20
     assert resident() - before < 32 << 20
+
+
+def test_a_layer_without_memory_to_grow_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer = RowLayer(Place())
+    layer.reserve(2, 5)
+    states = torch.ones(2, 3, 5, 4)
+    stored(layer, 0, 0, states)
+
+    def full(like: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(row_layers, "_zeros", full)
+        with pytest.raises(MemoryError):
+            layer.reserve(200, 400)
+    layer.reserve(3, 5)
+    stored(layer, 2, 0, states[:1])
+    assert layer.stored is not None and torch.equal(layer.stored[0][:3, :, :5], torch.ones(3, 3, 5, 4))
