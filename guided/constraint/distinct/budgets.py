@@ -265,6 +265,12 @@ class Budgets:
         return min(found, FAR)
 
     @cached_property
+    def never_idle(self) -> bool:
+        """Is the automaton's price enough wherever nothing is remembered?"""
+        never = self._refusals.never_idle and not self._steps.compares and not self._completions.forces
+        return never and self._lengths is not None
+
+    @cached_property
     def _lengths(self) -> Lengthening | None:
         return lengths_of_names(self._automaton.grammar)
 

@@ -221,6 +221,8 @@ class DistinctMachine(ProductMachine[Text]):
 
     def need(self, state: int) -> int:
         """As `ConstraintMachine.need`: what the automaton says, and what it takes not to repeat anything."""
+        if state < self.first_pair and self._budgets.never_idle and state not in self._begun:
+            return self.inner.need(state)
         own, text = self.split(state)
         with self.lock:
             return self._budgets.enough(self.inner.need(own), own, text)
