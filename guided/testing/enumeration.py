@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import TypeVar
 
@@ -72,23 +73,28 @@ class _Branching:
         return outcome
 
     def index(self, weights: ArrayLike) -> int:
-        values = np.asarray(weights, np.float64)
-        assert (values >= 0).all() and values.sum() > 0, f"{values} are no weights to choose by"
-        return self._choose((values / values.sum()).tolist())
+        return self._index(np.asarray(weights, np.float64).tolist())
+
+    def _index(self, weights: list[float]) -> int:
+        # A handful of numbers, for which Python takes a tenth of what arrays do.
+        total = sum(weights)
+        assert total > 0 and min(weights) >= 0, f"{weights} are no weights to choose by"
+        return self._choose([weight / total for weight in weights])
 
     def indices(self, weights: ArrayLike, n: int) -> list[int]:
         return [self.index(weights) for _ in range(n)]
 
     def token(self, distribution: TokenDistribution, gone: Collection[int] = ()) -> int:
-        weights = distribution.weights.copy()
-        weights[list(gone)] = 0.0
-        return self.index(weights)
+        weights: list[float] = distribution.weights.tolist()
+        for token in gone:
+            weights[token] = 0.0
+        return self._index(weights)
 
     def order(self, weights: NDArray[np.float64], n: int) -> NDArray[np.int64]:
-        left = weights.copy()
-        places = []
+        left: list[float] = weights.tolist()
+        places: list[int] = []
         for _ in range(min(n, weights.size)):
-            places.append(self.index(left))
+            places.append(self._index(left))
             left[places[-1]] = 0.0
         return np.array(places, np.int64)
 
@@ -99,7 +105,7 @@ class _Branching:
                 0.0,
                 *(float(end) for a, b in pairwise(places) for end in np.linspace(a, b, self._pieces + 1)[1:]),
             ]
-        widths = np.diff(places).tolist()
+        widths = [end - start for start, end in pairwise(places)]
         which = self._choose(widths)
         return (places[which] + places[which + 1]) / 2
 
@@ -110,12 +116,18 @@ class _Branching:
             which = self._choose(_SHARES)
             return geometric(math.exp(_LOG_DEVIATES[which]), log_success)
         most = self._failures if limit is None else limit
-        again = 1 - success
-        which = self._choose([again**count * success for count in range(most)] + [again**most])
+        which = self._choose(_counts(success, most))
         width = -math.log1p(-success) if success < 1 else 0.0
         # The last interval has no end, and whatever the width, its middle is somewhere else.
         deviate = (which + 0.5) * width if which < most else most * width + 1.0
         return geometric(deviate, log_success, most)
+
+
+@lru_cache(maxsize=1024)
+def _counts(success: float, most: int) -> list[float]:
+    """The probabilities of 0 to ``most - 1`` failures, and of more; a sampler asks for few successes, each often."""
+    again = 1 - success
+    return [again**count * success for count in range(most)] + [again**most]
 
 
 _RARE = 1e-12
