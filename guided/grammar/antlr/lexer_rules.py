@@ -21,12 +21,12 @@ from guided.grammar.antlr.tree import (
     Element,
     End,
     Literal,
+    Located,
     Name,
     Not,
     Rule,
     Suffixed,
 )
-from guided.grammar.folding import place_of
 from guided.grammar.lexing import Beside, LexerTerminal
 from guided.grammar.regex.plain import widths
 from guided.grammar.regex.syntax import Alternatives, Characters, Concatenation, Node, Quantified
@@ -58,7 +58,7 @@ def read_lexer(rules: Mapping[str, Rule], literals: Mapping[str, int], text: str
     return _Lexer(rules, literals, text).read()
 
 
-class _Lexer:
+class _Lexer(Located):
     def __init__(self, rules: Mapping[str, Rule], literals: Mapping[str, int], text: str) -> None:
         self.rules = {name: rule for name, rule in rules.items() if rule.is_lexer}
         self.literals = literals
@@ -70,9 +70,6 @@ class _Lexer:
         self.n_rules = 0
         self.pieces = 0
         """Of the rule that is read."""
-
-    def error(self, kind: type[GuidedError], what: str, offset: int, remedy: str) -> GuidedError:
-        return kind(what, where=place_of(self.text, offset), remedy=remedy)
 
     def read(self) -> Lexer:
         named = self.aliases()

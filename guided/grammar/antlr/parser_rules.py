@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from guided.errors import GrammarError, GuidedError, UnsupportedError
+from guided.errors import GrammarError, UnsupportedError
 from guided.grammar.antlr.lexer_rules import Lexer
 from guided.grammar.antlr.tree import (
     Alternative,
@@ -18,12 +18,12 @@ from guided.grammar.antlr.tree import (
     Element,
     End,
     Literal,
+    Located,
     Name,
     Not,
     Rule,
     Suffixed,
 )
-from guided.grammar.folding import place_of
 from guided.grammar.ir import Body, Choice, Reference, Repetition, Sequence, Terminal
 from guided.grammar.ir import Rule as GrammarRule
 from guided.grammar.regular.expr import EMPTY
@@ -70,7 +70,7 @@ def read_parser(
     return _Parser(parser, first, lexer, text).read(), names.index(first)
 
 
-class _Parser:
+class _Parser(Located):
     def __init__(self, rules: list[Rule], start: str, lexer: Lexer, text: str) -> None:
         self.rules = rules
         self.numbers = {rule.name: number for number, rule in enumerate(rules)}
@@ -79,9 +79,6 @@ class _Parser:
         self.text = text
         self.at_end: set[int] = set()
         """Places of ``EOF`` where the text ends anyway."""
-
-    def error(self, kind: type[GuidedError], what: str, offset: int, remedy: str) -> GuidedError:
-        return kind(what, where=place_of(self.text, offset), remedy=remedy)
 
     def read(self) -> tuple[GrammarRule, ...]:
         self.check_recursion()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from guided.errors import GuidedError
+from guided.grammar.folding import place_of
 from guided.grammar.regular.characters import CharacterSet
 
 __all__ = [
@@ -15,6 +17,7 @@ __all__ = [
     "Element",
     "End",
     "Literal",
+    "Located",
     "Name",
     "Not",
     "Rule",
@@ -112,3 +115,13 @@ class Rule:
     def is_lexer(self) -> bool:
         """Is it of the lexer?"""
         return self.name[:1].isupper()
+
+
+class Located:
+    """What reads a grammar's text, and says at which place of it something is wrong."""
+
+    text: str
+
+    def error(self, kind: type[GuidedError], what: str, offset: int, remedy: str) -> GuidedError:
+        """An error of this kind, at line and column of the offset."""
+        return kind(what, where=place_of(self.text, offset), remedy=remedy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -15,38 +16,37 @@ from tests import vocabularies
 BYTES = vocabularies.of_bytes()
 
 
-@pytest.mark.parametrize("schema", [{"const": "ab" * 400}, {"type": "string", "minLength": 800}, {"const": "\n" * 800}])
-def test_the_work_grows_as_the_text(schema: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
-    steps = 0
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How many states were looked at."""
+    counts: Counter[str] = Counter()
     real = distances._steps
 
     def counted(*arguments: Any) -> Any:
-        nonlocal steps
-        steps += 1
+        counts["states"] += 1
         return real(*arguments)
 
     monkeypatch.setattr(distances, "_steps", counted)
+    return counts
+
+
+@pytest.mark.parametrize("schema", [{"const": "ab" * 400}, {"type": "string", "minLength": 800}, {"const": "\n" * 800}])
+def test_the_work_grows_as_the_text(schema: dict[str, object], steps: Counter[str]) -> None:
     constraint = guided.Constraint(guided.json_schema(schema), BYTES)
     text = constraint.shortest_text(constraint.start)
     assert len(text) >= 802
     assert constraint.is_accepting(constraint.advance_bytes(constraint.start, text))
-    assert steps < 8 * 800
+    assert steps.total() < 8 * 800
 
 
-def test_a_date_s_distance_to_its_end_is_known_from_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_date_s_distance_to_its_end_is_known_from_what_it_is(
+    monkeypatch: pytest.MonkeyPatch, steps: Counter[str]
+) -> None:
     """A clock that may be a leap second has 8,700 states; 6,027 states were looked at before the first end was met."""
     monkeypatch.setattr(StateTable, "_current", StateTable())
-    steps, real = 0, distances._steps
-
-    def counted(*arguments: Any) -> Any:
-        nonlocal steps
-        steps += 1
-        return real(*arguments)
-
-    monkeypatch.setattr(distances, "_steps", counted)
     constraint = guided.Constraint(guided.json_schema({"type": "string", "format": "date-time"}), BYTES)
     assert len(constraint.shortest_text(constraint.start)) == 22
-    assert steps < 200
+    assert steps.total() < 200
 
 
 def test_what_a_leap_second_takes_to_its_end_is_exact() -> None:
@@ -63,23 +63,17 @@ def test_what_a_leap_second_takes_to_its_end_is_exact() -> None:
             states += [target for target in targets if target not in states]
 
 
-def test_what_a_search_has_passed_is_a_bound_for_later_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_search_has_passed_is_a_bound_for_later_ones(
+    monkeypatch: pytest.MonkeyPatch, steps: Counter[str]
+) -> None:
     """Of places beside the ways found before: the same distances as without bounds, after half of the work."""
-    steps, real = 0, distances._steps
-
-    def counted(*arguments: Any) -> Any:
-        nonlocal steps
-        steps += 1
-        return real(*arguments)
-
-    monkeypatch.setattr(distances, "_steps", counted)
     found, work = [], []
     for keeps in (True, False):
         monkeypatch.setattr(StateTable, "_current", StateTable())
         schema = {"type": "integer", "multipleOf": 97, "minimum": 10**9}
         constraint = guided.Constraint(guided.json_schema(schema), vocabularies.of_bytes())
         machine = constraint._machine
-        before, costs = steps, []
+        before, costs = steps.total(), []
         for place in range(1, 12):
             state = constraint.advance_bytes(constraint.start, b"970000000000"[:place])
             for byte in b"0123456789":
@@ -88,6 +82,6 @@ def test_what_a_search_has_passed_is_a_bound_for_later_ones(monkeypatch: pytest.
                     machine.states.at_least.clear()
                 costs.append([distances.minimum(machine.states, inside) for inside, _, _ in machine.threads(after)])
         found.append(costs)
-        work.append(steps - before)
+        work.append(steps.total() - before)
     assert found[0] == found[1]
     assert 3 * work[0] < 2 * work[1]
