@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from guided.cli.evaluations.shared import RUN, Out, RunOptions, check_plot, leave_behind, run_or_go_on
+from guided.cli.evaluations.shared import RUN, Evaluation, Out, RunOptions, Work, carry_out, check_plot
 from guided.cli.methods.blocks import with_option_blocks
 from guided.cli.methods.options import AsJson, Device, Offline
-from guided.cli.progress import counted_stages
 from guided.eval.decoding_methods.names import MethodName, Mode, TaskName
-
-if TYPE_CHECKING:
-    from guided.eval.decoding_methods.results import DecodingLog, DecodingRecord, DecodingSettings
-    from guided.eval.decoding_methods.run import Task
 
 __all__ = ["decoding"]
 
@@ -81,57 +77,29 @@ def decoding(
 
     silence()
     check_plot(place.plot)
+    from guided.eval.decoding_methods.measures import measure
+    from guided.eval.decoding_methods.plot import save_plot
+    from guided.eval.decoding_methods.report import show_measures, summary_record
     from guided.eval.decoding_methods.results import DecodingLog, DecodingSettings
-    from guided.eval.decoding_methods.run import records_of, tasks_for
+    from guided.eval.decoding_methods.run import records_of, run_here, run_on_ray, tasks_for, tasks_left
 
     settings = DecodingSettings(model, amateur, device, offline, seed)
     methods = list(dict.fromkeys([MethodName.GREEDY, *(method or MethodName)]))
     tasks = tasks_for(list(dict.fromkeys(task or TaskName)), list(dict.fromkeys(mode or Mode)), methods, limit)
+    evaluation = Evaluation(
+        "texts",
+        lambda record: f"{record.method}: {record.task} {record.id}",
+        measure,
+        summary_record,
+        lambda console, measures, records: show_measures(console, measures),
+        save_plot,
+    )
     with DecodingLog(out / "results.jsonl") as log:
-        run_or_go_on(
+        work = Work(
             log.path,
             len(tasks),
             lambda: records_of(tasks, settings, log),
-            lambda: _run(tasks, settings, log, place.workers if place.ray else None, quiet=as_json),
-            lambda records: _conclude(records, settings, len(tasks), out, place.plot, as_json),
-            quiet=as_json,
+            lambda: len(tasks_left(tasks, settings, log)),
+            partial(place.chosen(run_here, run_on_ray), tasks, settings, log),
         )
-
-
-def _run(tasks: list[Task], settings: DecodingSettings, log: DecodingLog, workers: int | None, *, quiet: bool) -> None:
-    from guided.eval.decoding_methods.run import run_here, run_on_ray, tasks_left
-
-    with counted_stages("texts", len(tasks_left(tasks, settings, log)), quiet=quiet) as (stage, advance):
-
-        def done(record: DecodingRecord) -> None:
-            advance(f"{record.method}: {record.task} {record.id}")
-
-        if workers is None:
-            run_here(tasks, settings, log, on_stage=stage, on_record=done)
-        else:
-            run_on_ray(tasks, settings, log, workers=workers, on_stage=stage, on_record=done)
-
-
-def _conclude(
-    records: list[DecodingRecord],
-    settings: DecodingSettings,
-    n_tasks: int,
-    out: Path,
-    plot: bool | None,
-    as_json: bool,
-) -> None:
-    """Write the summary and the plot, and print what there is."""
-    from guided.eval.decoding_methods.measures import measure
-    from guided.eval.decoding_methods.plot import save_plot
-    from guided.eval.decoding_methods.report import show_measures, summary_record
-
-    measures = measure(records)
-    leave_behind(
-        out,
-        summary_record(measures, records, {"settings": settings.as_record()}, n_tasks),
-        records,
-        draw=lambda path: save_plot(measures, path),
-        show=lambda console: show_measures(console, measures),
-        plot=plot,
-        as_json=as_json,
-    )
+        carry_out(evaluation, work, {"settings": settings.as_record()}, out, plot=place.plot, as_json=as_json)

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar
+from typing import Annotated, TypeAlias, TypeVar
 
 import typer
 
 from guided.cli.evaluations.shared import RUN as RUN_PANEL
-from guided.cli.evaluations.shared import Out, Plot, check_plot, leave_behind, run_or_go_on
+from guided.cli.evaluations.shared import Evaluation, Out, Plot, Work, carry_out, check_plot
 from guided.cli.methods.options import AsJson, Device, Offline
-from guided.cli.progress import counted_stages
 from guided.errors import GuidedError
-
-if TYPE_CHECKING:
-    from guided.eval.diffusion.methods import DiffusionMethod
-    from guided.eval.diffusion.results import DiffusionLog, DiffusionRecord, DiffusionSettings
-    from guided.eval.diffusion.tasks import DiffusionTask
 
 __all__ = ["diffusion"]
 
@@ -82,33 +77,31 @@ def diffusion(
     from guided.eval.diffusion.results import DiffusionLog, DiffusionSettings
     from guided.eval.diffusion.run import RUN
     from guided.eval.diffusion.tasks import FrontEnd, read_tasks
+    from guided.eval.processes import run_in_processes
 
     methods = _named(method, METHODS, "method")
     front_ends = _named(front_end, {each.value: each for each in FrontEnd}, "front end")
     settings = DiffusionSettings(model, device, offline)
     tasks = [(task, way) for task in read_tasks(limit, front_ends) for way in methods]
 
-    def conclude(records: list[DiffusionRecord]) -> None:
-        measures = measure(records)
-        leave_behind(
-            out,
-            summary_record(measures, records, {"settings": asdict(settings)}, len(tasks)),
-            records,
-            draw=lambda path: save_plot(measures, path),
-            show=lambda console: show_measures(console, measures, compare(records)),
-            plot=plot,
-            as_json=as_json,
-        )
-
+    evaluation = Evaluation(
+        "texts",
+        lambda record: f"{record.method}: {record.id}",
+        measure,
+        summary_record,
+        lambda console, measures, records: show_measures(console, measures, compare(records)),
+        save_plot,
+    )
+    run = RUN.run_here if workers == 1 else partial(run_in_processes, RUN, workers=workers)
     with DiffusionLog(out / "results.jsonl") as log:
-        run_or_go_on(
+        work = Work(
             log.path,
             len(tasks),
             lambda: RUN.records_of(tasks, settings, log),
-            lambda: _run(tasks, settings, log, workers, quiet=as_json),
-            conclude,
-            quiet=as_json,
+            lambda: len(RUN.tasks_left(tasks, settings, log)),
+            partial(run, tasks, settings, log),
         )
+        carry_out(evaluation, work, {"settings": asdict(settings)}, out, plot=plot, as_json=as_json)
 
 
 def _named(given: list[str] | None, known: Mapping[str, Named], kind: str) -> list[Named]:
@@ -121,26 +114,3 @@ def _named(given: list[str] | None, known: Mapping[str, Named], kind: str) -> li
             remedy=f"Use {', '.join(known)}.",
         )
     return [known[name] for name in dict.fromkeys(given or known)]
-
-
-def _run(
-    tasks: list[tuple[DiffusionTask, DiffusionMethod]],
-    settings: DiffusionSettings,
-    log: DiffusionLog,
-    workers: int,
-    *,
-    quiet: bool,
-) -> None:
-    """Run what is left, here or in several processes."""
-    from guided.eval.diffusion.run import RUN
-    from guided.eval.processes import run_in_processes
-
-    with counted_stages("texts", len(RUN.tasks_left(tasks, settings, log)), quiet=quiet) as (stage, advance):
-
-        def done(record: DiffusionRecord) -> None:
-            advance(f"{record.method}: {record.id}")
-
-        if workers == 1:
-            RUN.run_here(tasks, settings, log, on_stage=stage, on_record=done)
-        else:
-            run_in_processes(RUN, tasks, settings, log, workers=workers, on_stage=stage, on_record=done)

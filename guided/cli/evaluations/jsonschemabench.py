@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from guided.cli.evaluations.shared import RUN, Out, RunOptions, check_plot, leave_behind, run_or_go_on
+from guided.cli.evaluations.shared import RUN, Evaluation, Out, RunOptions, Work, carry_out, check_plot
 from guided.cli.methods.blocks import with_option_blocks
 from guided.cli.methods.options import AsJson, ModelOptions, decoding
-from guided.cli.progress import counted_stages
 from guided.eval.engines.names import EngineName
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from guided.eval.records import Record, RecordLog
-    from guided.eval.run import Task
+    from guided.eval.measures import Measures
+    from guided.eval.records import Record
     from guided.eval.settings import Settings
 
 __all__ = ["jsonschemabench"]
@@ -111,8 +111,12 @@ def jsonschemabench(
     """
     from guided.cli.models import silence
     from guided.eval.corpus import choose, read_rows
+    from guided.eval.distributed import run_on_ray
+    from guided.eval.measures import measure
+    from guided.eval.plot import save_plot
     from guided.eval.records import RecordLog
-    from guided.eval.run import records_of, tasks_for
+    from guided.eval.report import failures_of, show_failures, show_measures, summary_record
+    from guided.eval.run import records_of, run_here, tasks_for, tasks_left
     from guided.eval.settings import Settings
 
     silence()
@@ -130,58 +134,24 @@ def jsonschemabench(
     )
     rows = choose(read_rows(data), chosen.limit, chosen.split or ())
     tasks = tasks_for(rows, list(dict.fromkeys(engine)))
-    own = limits.isolated(engine)
+
+    def show(console: Console, measures: list[Measures], records: list[Record]) -> None:
+        show_failures(console, failures_of(records), failures)
+        show_measures(console, measures)
+
+    here = partial(run_here, isolate=limits.isolated(engine))
+    evaluation = Evaluation(
+        "schemas", lambda record: f"{record.engine}: {record.id}", measure, summary_record, show, save_plot
+    )
     with RecordLog(out / "results.jsonl") as log:
-        run_or_go_on(
+        work = Work(
             log.path,
             len(tasks),
             lambda: records_of(tasks, settings, log),
-            lambda: _run(tasks, settings, log, place.workers if place.ray else None, own, quiet=as_json),
-            lambda records: _conclude(records, settings, len(tasks), out, place.plot, failures, as_json),
-            quiet=as_json,
+            lambda: len(tasks_left(tasks, settings, log)),
+            partial(place.chosen(here, run_on_ray), tasks, settings, log),
         )
-
-
-def _run(
-    tasks: list[Task], settings: Settings, log: RecordLog, workers: int | None, isolate: bool, *, quiet: bool
-) -> None:
-    from guided.eval.distributed import run_on_ray
-    from guided.eval.run import run_here, tasks_left
-
-    with counted_stages("schemas", len(tasks_left(tasks, settings, log)), quiet=quiet) as (stage, advance):
-
-        def done(record: Record) -> None:
-            advance(f"{record.engine}: {record.id}")
-
-        if workers is None:
-            run_here(tasks, settings, log, on_stage=stage, on_record=done, isolate=isolate)
-        else:
-            run_on_ray(tasks, settings, log, workers=workers, on_stage=stage, on_record=done)
-
-
-def _conclude(
-    records: list[Record], settings: Settings, n_tasks: int, out: Path, plot: bool | None, shown: int, as_json: bool
-) -> None:
-    """Write the summary and the plot, and print what there is."""
-    from guided.eval.measures import measure
-    from guided.eval.plot import save_plot
-    from guided.eval.report import failures_of, show_failures, show_measures, summary_record
-
-    measures = measure(records)
-
-    def show(console: Console) -> None:
-        show_failures(console, failures_of(records), shown)
-        show_measures(console, measures)
-
-    leave_behind(
-        out,
-        summary_record(measures, records, _facts(settings), n_tasks),
-        records,
-        draw=lambda path: save_plot(measures, path),
-        show=show,
-        plot=plot,
-        as_json=as_json,
-    )
+        carry_out(evaluation, work, _facts(settings), out, plot=place.plot, as_json=as_json)
 
 
 def _facts(settings: Settings) -> dict[str, Any]:

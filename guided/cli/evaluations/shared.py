@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeAlias, TypeVar
 
 import typer
 
 from guided.cli.exits import ExitCode
 from guided.cli.output import print_json, print_note, stdout_console
+from guided.cli.progress import counted_stages
 from guided.errors import GuidedError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["RUN", "Out", "Plot", "RunOptions", "check_plot", "leave_behind", "run_or_go_on"]
+__all__ = ["RUN", "Evaluation", "Out", "Plot", "RunOptions", "Work", "carry_out", "check_plot"]
 
 Kept = TypeVar("Kept")
+Measured = TypeVar("Measured")
 
 RUN = "Run"
 """The panel of options about how an evaluation runs."""
@@ -44,6 +47,39 @@ class RunOptions:
     workers: Workers = 2
     plot: Plot = None
 
+    def chosen(self, here: Callable[..., None], on_ray: Callable[..., None]) -> Callable[..., None]:
+        """The one of both that runs the evaluation."""
+        return partial(on_ray, workers=self.workers) if self.ray else here
+
+
+@dataclass(frozen=True)
+class Evaluation(Generic[Kept, Measured]):
+    """How the results of an evaluation are told, measured and shown."""
+
+    what: str
+    """What is counted, as the bar calls it."""
+    told: Callable[[Kept], str]
+    """What the bar says of a result."""
+    measure: Callable[[list[Kept]], list[Measured]]
+    summary: Callable[[list[Measured], list[Kept], dict[str, Any], int], dict[str, Any]]
+    """Everything as JSON data, of the measures, the results, facts about the run and the number of tasks."""
+    show: Callable[[Console, list[Measured], list[Kept]], None]
+    draw: Callable[[list[Measured], Path], None] | None = None
+    """Draw the plot to a file; None where there is none."""
+
+
+@dataclass(frozen=True)
+class Work(Generic[Kept]):
+    """What one command is to do: so many results in a file, of which some may be there."""
+
+    path: Path
+    total: int
+    results: Callable[[], list[Kept]]
+    """Those that are there."""
+    left: Callable[[], int]
+    run: Callable[..., None]
+    """Do what is left, given ``on_stage`` and ``on_record``."""
+
 
 def check_plot(plot: bool | None) -> None:
     """Raise `GuidedError` before any work where a plot was asked for that cannot be drawn."""
@@ -53,61 +89,60 @@ def check_plot(plot: bool | None) -> None:
         raise GuidedError("--plot needs matplotlib", remedy="Install it: pip install 'guided-decoding[eval]'.")
 
 
-def run_or_go_on(
-    path: Path,
-    total: int,
-    results: Callable[[], list[Kept]],
-    run: Callable[[], None],
-    conclude: Callable[[list[Kept]], None],
+def carry_out(
+    evaluation: Evaluation[Kept, Measured],
+    work: Work[Kept],
+    facts: dict[str, Any],
+    out: Path,
     *,
-    quiet: bool,
+    plot: bool | None = None,
+    as_json: bool,
 ) -> None:
-    """Do what is left of ``total`` results in the file ``path``, and conclude with what there is, also when stopped.
+    """Do what is left of the work, and leave behind what there is of it in ``out``, also when it is stopped.
 
     Ends with the exit code of an interruption after Ctrl-C.  Raises `typer.Exit` when it was stopped.
     """
-    before = len(results())
-    if before and not quiet:
-        print_note(f"{before} of {total} results are in {path} already")
+    before = len(work.results())
+    if before and not as_json:
+        print_note(f"{before} of {work.total} results are in {work.path} already")
     interrupted = False
     try:
-        run()
+        with counted_stages(evaluation.what, work.left(), quiet=as_json) as (stage, advance):
+            work.run(on_stage=stage, on_record=lambda record: advance(evaluation.told(record)))
     except KeyboardInterrupt:
         interrupted = True
-    found = results()
-    if interrupted and not quiet:
-        print_note(f"interrupted with {len(found)} of {total} results; the same command goes on from there")
-    conclude(found)
+    found = work.results()
+    if interrupted and not as_json:
+        print_note(f"interrupted with {len(found)} of {work.total} results; the same command goes on from there")
+    _leave_behind(evaluation, found, evaluation.measure(found), work.total, facts, out, plot, as_json)
     if interrupted:
         raise typer.Exit(ExitCode.INTERRUPTED)
 
 
-def leave_behind(
+def _leave_behind(
+    evaluation: Evaluation[Kept, Measured],
+    records: list[Kept],
+    measures: list[Measured],
+    n_tasks: int,
+    facts: dict[str, Any],
     out: Path,
-    summary: dict[str, Any],
-    records: Sequence[object],
-    *,
-    show: Callable[[Console], None],
+    plot: bool | None,
     as_json: bool,
-    draw: Callable[[Path], None] | None = None,
-    plot: bool | None = None,
 ) -> None:
-    """Write the summary, and the plot where there is something to draw; print the summary, or ``show`` it to people.
-
-    Without ``draw`` the evaluation has no plot.
-    """
+    """Write the summary, and the plot where there is something to draw; print the summary, or show it to people."""
     from guided.eval.plot import can_plot
 
+    summary = evaluation.summary(measures, records, facts, n_tasks)
     (out / "summary.json").write_text(json.dumps(summary, indent=1, ensure_ascii=False) + "\n", "utf-8")
     drawn = False
-    if draw is not None and records and (can_plot() if plot is None else plot):
-        draw(out / "plot.png")
+    if evaluation.draw is not None and records and (can_plot() if plot is None else plot):
+        evaluation.draw(measures, out / "plot.png")
         drawn = True
     if as_json:
         print_json(summary)
         return
-    show(stdout_console())
+    evaluation.show(stdout_console(), measures, records)
     written = ["results.jsonl", "summary.json", *(["plot.png"] if drawn else [])]
     print_note(f"written to {out}: {', '.join(written)}")
-    if draw is not None and not drawn and plot is None and records:
+    if evaluation.draw is not None and not drawn and plot is None and records:
         print_note("no plot: matplotlib is not installed (pip install 'guided-decoding[eval]')")

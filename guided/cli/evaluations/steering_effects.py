@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from guided.cli.evaluations.shared import RUN, Out, Plot, check_plot, leave_behind, run_or_go_on
+from guided.cli.evaluations.shared import RUN, Evaluation, Out, Plot, Work, carry_out, check_plot
 from guided.cli.methods.options import AsJson, Device, Offline
-from guided.cli.progress import counted_stages
 from guided.eval.steering.names import MethodName
-
-if TYPE_CHECKING:
-    from guided.eval.steering.results import SteeringLog, SteeringRecord, SteeringSettings
-    from guided.eval.steering.run import Batch
 
 __all__ = ["steering"]
 
@@ -63,58 +59,31 @@ def steering(
 
     silence()
     check_plot(plot)
+    from guided.eval.steering.measures import measure
+    from guided.eval.steering.plot import save_plot
     from guided.eval.steering.prompts import Split
+    from guided.eval.steering.report import show_measures, summary_record
     from guided.eval.steering.results import SteeringLog, SteeringSettings
-    from guided.eval.steering.run import batches_for, records_of
+    from guided.eval.steering.run import batches_for, records_of, run_here, tasks_left
 
     settings = SteeringSettings(
         model=model, device=device, offline=offline, seed=seed, split=Split.TUNING if tuning else Split.HELD_OUT
     )
     batches = batches_for(list(dict.fromkeys(method or MethodName)), limit, settings)
-    total = sum(len(batch.prompts) for batch in batches)
-    with SteeringLog(out / "results.jsonl") as log:
-        run_or_go_on(
-            log.path,
-            total,
-            lambda: records_of(batches, settings, log),
-            lambda: _run(batches, settings, log, quiet=as_json),
-            lambda records: _conclude(records, settings, total, out, plot, as_json),
-            quiet=as_json,
-        )
-
-
-def _run(batches: list[Batch], settings: SteeringSettings, log: SteeringLog, *, quiet: bool) -> None:
-    from guided.eval.steering.run import run_here, tasks_left
-
-    left = sum(len(batch.prompts) for batch in tasks_left(batches, settings, log))
-    with counted_stages("texts", left, quiet=quiet) as (stage, advance):
-
-        def done(record: SteeringRecord) -> None:
-            advance(f"{record.method}: {record.task} {record.id}")
-
-        run_here(batches, settings, log, on_stage=stage, on_record=done)
-
-
-def _conclude(
-    records: list[SteeringRecord],
-    settings: SteeringSettings,
-    n_tasks: int,
-    out: Path,
-    plot: bool | None,
-    as_json: bool,
-) -> None:
-    """Write the summary and the plot, and print what there is."""
-    from guided.eval.steering.measures import measure
-    from guided.eval.steering.plot import save_plot
-    from guided.eval.steering.report import show_measures, summary_record
-
-    measures = measure(records)
-    leave_behind(
-        out,
-        summary_record(measures, records, {"settings": settings.as_record()}, n_tasks),
-        records,
-        draw=lambda path: save_plot(measures, path),
-        show=lambda console: show_measures(console, measures),
-        plot=plot,
-        as_json=as_json,
+    evaluation = Evaluation(
+        "texts",
+        lambda record: f"{record.method}: {record.task} {record.id}",
+        measure,
+        summary_record,
+        lambda console, measures, records: show_measures(console, measures),
+        save_plot,
     )
+    with SteeringLog(out / "results.jsonl") as log:
+        work = Work(
+            log.path,
+            sum(len(batch.prompts) for batch in batches),
+            lambda: records_of(batches, settings, log),
+            lambda: sum(len(batch.prompts) for batch in tasks_left(batches, settings, log)),
+            partial(run_here, batches, settings, log),
+        )
+        carry_out(evaluation, work, {"settings": settings.as_record()}, out, plot=plot, as_json=as_json)

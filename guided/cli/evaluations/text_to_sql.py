@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from guided.cli.evaluations.shared import RUN, Ray, Workers, leave_behind, run_or_go_on
+from guided.cli.evaluations.shared import RUN, Evaluation, Ray, RunOptions, Work, Workers, carry_out
 from guided.cli.methods.blocks import with_option_blocks
 from guided.cli.methods.options import AsJson, ModelOptions, decoding
-from guided.cli.progress import counted_stages
 from guided.eval.text_to_sql.results import SqlMethod
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from guided.eval.text_to_sql.results import SqlLog, SqlRecord, SqlSettings
-    from guided.eval.text_to_sql.run import Task
+    from guided.eval.text_to_sql.measures import SqlMeasures
+    from guided.eval.text_to_sql.results import SqlRecord
 
 __all__ = ["sql"]
 
@@ -92,9 +92,11 @@ def sql(
         guided eval sql --data bird/ --model Qwen/Qwen2.5-Coder-7B-Instruct --ray --workers 8
     """
     from guided.cli.models import silence
+    from guided.eval.text_to_sql.measures import measure
     from guided.eval.text_to_sql.questions import read_questions
+    from guided.eval.text_to_sql.report import show_measures, show_uncovered, summary_record
     from guided.eval.text_to_sql.results import SqlLog, SqlSettings
-    from guided.eval.text_to_sql.run import records_of, tasks_for
+    from guided.eval.text_to_sql.run import records_of, run_here, run_on_ray, tasks_for, tasks_left
 
     silence()
     settings = SqlSettings(
@@ -112,48 +114,20 @@ def sql(
     )
     methods = list(dict.fromkeys(asked.method or (SqlMethod.GOLD, SqlMethod.GUIDED)))
     tasks = tasks_for(questions, methods)
+
+    def show(console: Console, measures: list[SqlMeasures], records: list[SqlRecord]) -> None:
+        show_uncovered(console, records, failures)
+        show_measures(console, measures)
+
+    evaluation = Evaluation(
+        "questions", lambda record: f"{record.method}: {record.database} {record.id}", measure, summary_record, show
+    )
     with SqlLog(out / "results.jsonl") as log:
-        run_or_go_on(
+        work = Work(
             log.path,
             len(tasks),
             lambda: records_of(tasks, settings, log),
-            lambda: _run(tasks, settings, log, workers if ray else None, quiet=as_json),
-            lambda records: _conclude(records, settings, len(tasks), out, failures, as_json),
-            quiet=as_json,
+            lambda: len(tasks_left(tasks, settings, log)),
+            partial(RunOptions(ray, workers).chosen(run_here, run_on_ray), tasks, settings, log),
         )
-
-
-def _run(tasks: list[Task], settings: SqlSettings, log: SqlLog, workers: int | None, *, quiet: bool) -> None:
-    from guided.eval.text_to_sql.run import run_here, run_on_ray, tasks_left
-
-    with counted_stages("questions", len(tasks_left(tasks, settings, log)), quiet=quiet) as (stage, advance):
-
-        def done(record: SqlRecord) -> None:
-            advance(f"{record.method}: {record.database} {record.id}")
-
-        if workers is None:
-            run_here(tasks, settings, log, on_stage=stage, on_record=done)
-        else:
-            run_on_ray(tasks, settings, log, workers=workers, on_stage=stage, on_record=done)
-
-
-def _conclude(
-    records: list[SqlRecord], settings: SqlSettings, n_tasks: int, out: Path, shown: int, as_json: bool
-) -> None:
-    """Write the summary, and print what there is."""
-    from guided.eval.text_to_sql.measures import measure
-    from guided.eval.text_to_sql.report import show_measures, show_uncovered, summary_record
-
-    measures = measure(records)
-
-    def show(console: Console) -> None:
-        show_uncovered(console, records, shown)
-        show_measures(console, measures)
-
-    leave_behind(
-        out,
-        summary_record(measures, records, {"settings": settings.as_record()}, n_tasks),
-        records,
-        show=show,
-        as_json=as_json,
-    )
+        carry_out(evaluation, work, {"settings": settings.as_record()}, out, as_json=as_json)
