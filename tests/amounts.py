@@ -30,14 +30,20 @@ def mostly_slow(values: Iterable[Any], n: int) -> list[Any]:
     return [value if place < n else pytest.param(value, marks=pytest.mark.slow) for place, value in enumerate(values)]
 
 
-def crossed(*lists: Iterable[Any], share: int = 2) -> list[Any]:
+def crossed(*lists: Iterable[Any], share: int = 3) -> list[Any]:
     """Parameters that are combined each with each: the default suite takes one in ``share``, and each value of each list.
+
+    It takes more than one in ``share`` where no two lists are that long, or some values would not come.
 
     >>> [case for case in crossed("ab", "xyz") if type(case) is tuple]
     [('a', 'x'), ('a', 'z'), ('b', 'y')]
     """
     cases: list[Any] = []
-    for numbered in product(*(list(enumerate(values)) for values in lists)):
+    numbers = [list(enumerate(values)) for values in lists]
+    # Where another list is as long as this, one of its values brings each value here to a sum that is taken.
+    others = sorted(map(len, numbers))[-2]
+    share = min(share, others) if others > 1 else share
+    for numbered in product(*numbers):
         case = tuple(value for _, value in numbered)
         taken = sum(place for place, _ in numbered) % share == 0
         cases.append(case if taken else pytest.param(*case, marks=pytest.mark.slow))

@@ -23,6 +23,7 @@ from guided.search import (
     neurologic_search,
 )
 from guided.steer import Contrastive, Product, Stack
+from tests.amounts import mostly_slow
 from tests.tolerances import SINGLE, SUMS
 from tests.twin.slow_search import PROMPT, VOCABULARY, contains, every_text
 
@@ -47,7 +48,7 @@ def softmax(row):
 
 
 @pytest.mark.parametrize("name", SEARCHES)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", mostly_slow(range(3), 1))
 def test_the_best_of_the_steered_law(name, seed):
     pattern = "(ab|c|a)*b?"
     model, other = TableModel.random(seed, width=5), TableModel.random(seed + 50, width=5)

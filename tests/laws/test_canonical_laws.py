@@ -68,7 +68,7 @@ def test_random_patterns_after_healed_prompts_under_budgets(kind):
     tokenizer = tokenizer_of(kind)
     vocabulary = vocabulary_of(tokenizer)
     row, plain = np.zeros((2, vocabulary.n_words), np.uint32)
-    for _ in range(some(9, 3)):
+    for _ in range(some(9, 9)):
         fragments = rng.choices(FRAGMENTS, k=rng.randint(1, 4))
         pattern = "".join(f"({fragment}|{rng.choice(FRAGMENTS)})" for fragment in fragments)
         prompt = "the " + rng.choice(["ban", "cat ", " ", "1", "'", "isn", "x  ", "aa\n"])

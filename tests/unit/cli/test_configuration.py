@@ -101,6 +101,10 @@ def test_what_a_file_may_not_say(guided_cli, folder, text, place, says):
     line = one_line(result.stderr)
     assert str(folder / "guided.toml") in line and (place or "") in line
     assert says in line
+
+
+def test_a_wrong_file_is_in_nobodys_way_who_does_not_read_it(guided_cli, folder):
+    (folder / "guided.toml").write_text("[extract")
     assert guided_cli("--no-config", "check", "g.json").exit_code == 0
     assert guided_cli("version").exit_code == 0 and guided_cli("--help").exit_code == 0
 

@@ -16,6 +16,7 @@ from guided.errors import GuidedError, LimitError, UnsupportedError
 from guided.hf import LoadedModel, TransformersModel, generate
 from guided.hf.langevin import Keywords, Soft, SoftTexts, _moved, langevin_search
 from guided.lm import TableModel, next_logits
+from tests.amounts import some
 from tests.tolerances import SINGLE, SUMS
 
 WIDTH = 352
@@ -163,8 +164,8 @@ def test_a_small_language_is_searched_to_its_best(base, vocabulary):
 
 def test_draws_are_those_of_the_mask(base, words):
     """Without steps the texts are masked draws: with one chain the shares are those of the masked law."""
-    first = {}
-    for seed in range(200):
+    first, n = {}, some(200, 2)
+    for seed in range(n):
         found = langevin_search(base, PROMPT, words, chains=1, steps=0, max_tokens=6, seed=seed)[0]
         first[found.tokens[0]] = first.get(found.tokens[0], 0) + 1
     bits = np.zeros(words.vocabulary.n_words, np.uint32)
@@ -172,8 +173,8 @@ def test_draws_are_those_of_the_mask(base, words):
     allowed = np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))
     law = torch.softmax(next_logits(base, [PROMPT])[0][allowed], -1).tolist()
     for token, share in zip(allowed.tolist(), law):
-        # Five standard errors of a share of 200 draws.
-        assert abs(first.get(token, 0) / 200 - share) < 5 * math.sqrt(share * (1 - share) / 200) + 1e-9
+        # Five standard errors of a share of n draws.
+        assert abs(first.get(token, 0) / n - share) < 5 * math.sqrt(share * (1 - share) / n) + 1e-9
 
 
 def test_generate_takes_it_as_a_search(loaded, vocabulary):

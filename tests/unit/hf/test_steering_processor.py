@@ -133,7 +133,7 @@ BEAMS = [(name, {"num_beams": 2}) for name in ("contrastive", "cfg", "dola", "fo
 
 @pytest.mark.parametrize(
     ("name", "options"),
-    [*crossed(NAMES, [{}]), *BEAMS],
+    [*crossed(NAMES, [{}], share=2), *BEAMS],
     ids=lambda value: value if isinstance(value, str) else "beams" if value else "greedy",
 )
 def test_the_attention_mask_of_generate_says_what_is_padding(name, options, llama, base, steerers):

@@ -13,7 +13,7 @@ from guided import tokenset
 from guided.constraint.attributed import AttributedConstraint
 from guided.grammar.sql import Column, DatabaseSchema, Table
 from guided.grammar.sql.query.language import query_language
-from tests.amounts import some
+from tests.amounts import ALL, crossed, some
 from tests.unit.grammar.sql.query.random_queries import begun
 
 SCHEMA = DatabaseSchema(
@@ -53,11 +53,12 @@ def test_masks_are_the_tokens_that_can_be_read(forward: bool, vocabulary: guided
     places = 0
     for text in TEXTS if forward else TEXTS[::2]:
         state = constraint.start
-        for byte in text.encode():
-            constraint.fill_mask(state, row)
-            for token in range(vocabulary.size):
-                allowed = bool(row[token >> 5] >> (token & 31) & 1)
-                assert allowed is (constraint.advance(state, token) != 0), (text, state, token)
+        for place, byte in enumerate(text.encode()):
+            if ALL or place % 4 == 0:
+                constraint.fill_mask(state, row)
+                for token in range(vocabulary.size):
+                    allowed = bool(row[token >> 5] >> (token & 31) & 1)
+                    assert allowed is (constraint.advance(state, token) != 0), (text, state, token)
             places += 1
             state = constraint.advance(state, byte)
             assert state
@@ -102,8 +103,7 @@ def test_exponents_may_have_a_sign(dialect: str, vocabulary: guided.Vocabulary) 
     }
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("seed", "dialect"), crossed(range(3), DIALECTS))
 def test_masks_of_random_queries_over_random_vocabularies(seed: int, dialect: str) -> None:
     """Tokens are pieces of queries, so that most of them hold several lexemes."""
     rng = random.Random(seed)

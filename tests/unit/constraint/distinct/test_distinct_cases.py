@@ -176,7 +176,8 @@ def test_too_few_values_are_refused(schema: Any, error: type[Exception]) -> None
     [
         ({**UNIQUE, "items": {"enum": [1, 2, 3]}, "minItems": 3}, b"[1,2,3]"),
         ({**UNIQUE, "minItems": 12}, None),
-        ({**UNIQUE, "items": {"type": "string"}, "minItems": 12}, None),
+        ({**UNIQUE, "items": {"type": "string"}, "minItems": 4}, None),
+        pytest.param({**UNIQUE, "items": {"type": "string"}, "minItems": 12}, None, marks=pytest.mark.slow),
         ({**UNIQUE, "items": {"type": "integer", "minimum": 0, "maximum": 15}, "minItems": 16}, None),
         ({**UNIQUE, "items": {**UNIQUE, "minItems": 2}, "minItems": 3}, None),
         ({"type": "object", "minProperties": 4}, None),

@@ -9,6 +9,7 @@ import pytest
 import guided
 from guided.constraint.constraint import Constraint
 from tests import vocabularies
+from tests.amounts import ALL
 
 PIECES = [
     b"a", b"b", b"x", b"x-", b"Z", b"7", b"-", b" ", b"\n", b"\t", b"\x7f", b'"', b'":', b'": 1', b"\\", b"\\n",
@@ -41,10 +42,11 @@ def test_masks_are_those_of_each_token(schema):
     machine = constraint._machine
     for text in TEXTS:
         state = machine.start
-        for byte in text.encode():
-            row = machine.mask(state)
-            found = {token for token in range(len(words)) if row[token >> 5] >> (token & 31) & 1}
-            assert found == {token for token, word in enumerate(words) if machine.advance(state, word)}
+        for place, byte in enumerate(text.encode()):
+            if ALL or place % 3 == 0:
+                row = machine.mask(state)
+                found = {token for token in range(len(words)) if row[token >> 5] >> (token & 31) & 1}
+                assert found == {token for token, word in enumerate(words) if machine.advance(state, word)}
             after = machine.advance(state, bytes((byte,)))
             if not after:
                 break

@@ -7,6 +7,7 @@ import pytest
 import guided
 from guided.grammar import library
 from tests import vocabularies
+from tests.amounts import ALL
 
 VOCABULARY = vocabularies.of_bytes()
 TEXTS = {
@@ -35,9 +36,11 @@ def test_ends_of_deep_texts_are_found(name: str) -> None:
     constraint = guided.compile(library.grammar(name), VOCABULARY)
     for text, wanted in TEXTS[name]:
         state = constraint.start
-        for byte in text:
+        for place, byte in enumerate(text):
             state = constraint.advance(state, byte)
             assert state, text
+            if place % (1 if ALL else 4) and place + 1 < len(text):
+                continue
             end = state
             for token in constraint.shortest_text(state):
                 end = constraint.advance(end, token)

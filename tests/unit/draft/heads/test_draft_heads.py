@@ -99,7 +99,7 @@ def test_heads_learn_from_the_law_of_the_base(kind):
     """By divergences too, of which the law at the right place is the least: a table's, by states that give it."""
     inverse = np.linalg.pinv(EMBEDDINGS.double().numpy())
     model = TableModel(MODEL.logprobs, width=WIDTH, eos_ids=[END], hidden=lambda tokens: inverse @ logprobs(tokens))
-    found = head_examples(model, [[1 + i % (WIDTH - 2)] for i in range(40)], texts(40), 2)
+    found = head_examples(model, [[1 + i % (WIDTH - 2)] for i in range(20)], texts(20), 2)
     made = new_heads(kind, 2, BASE)
     fit_heads(made, found, loss=DraftLoss.FORWARD_KL, epochs=60, batch=32, rate=1e-2)
     calibrate_heads(made, found)

@@ -16,6 +16,7 @@ from lark.indenter import Indenter, PythonIndenter
 import guided
 from guided.testing import check_constraint
 from tests import vocabularies
+from tests.amounts import mostly_slow, some
 
 BYTES = vocabularies.of_bytes()
 PYTHON = (Path(lark.__file__).parent / "grammars" / "python.lark").read_text()
@@ -125,7 +126,7 @@ TOKENS = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", mostly_slow(range(2), 1))
 def test_contracts_hold(seed: int) -> None:
     tokens = [*({*map(bytes, ([byte] for byte in range(256))), *TOKENS}), None]
     vocabulary = guided.Vocabulary.from_tokens(tokens, eos_ids=[len(tokens) - 1])
@@ -146,7 +147,7 @@ def test_real_files_are_read_as_lark_does(name: str) -> None:
     pieces = [*"()[]{}:,='\"#ax1. ", "\n", "\n    ", "    ", "\\\n", "'''"]
     short = "".join(text.splitlines(keepends=True)[: 60 + text.count("\n") // 4])
     refused = 0
-    for _ in range(12):
+    for _ in range(some(12, 3)):
         other = mutated(rnd, short, pieces)
         wanted = parses(theirs, other)
         assert accepts(constraint, other) is wanted, other

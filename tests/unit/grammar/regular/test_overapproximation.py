@@ -98,7 +98,7 @@ def test_alternatives_that_lie_apart_are_left_out_and_no_others(pattern: str):
     clocks = [
         f"{at}:{second}{zone}" for at in minutes for second in ("00", "59.0") for zone in ("Z", "+05:30", "-00:10")
     ]
-    clocks = rnd.sample(clocks, some(len(clocks)))
+    clocks = rnd.sample(clocks, some(len(clocks), 12))
     texts = [b"2016-12-31T" + text for text in [*leap_seconds(rnd, some(30)), *(clock.encode() for clock in clocks)]]
     inhabited_at: dict[Expr, bool] = {}
     for text in [*texts, b"2016-12-31T23:59:60Z", b"2016-12-31T23:58:60Z", b"2016-12-31T04:59:60.0+05:00"]:

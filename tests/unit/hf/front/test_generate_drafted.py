@@ -172,7 +172,7 @@ def test_drawn_texts_have_the_law_of_the_loop_without_drafts(loaded, small, word
     prompt = loaded.tokenizer.encode("the cat")
     law = law_of(loaded, words, prompt, 8, **settings)
     assert len(law) > 3
-    n = some(800, 2)
+    n = some(800)
     for draft in (Drafting(Union(PromptLookup(1), Model(small, Chain(2))), Fixed(3)),):
         found = generate(loaded, "the cat", words, n=n, seed=1, max_new_tokens=8, draft=draft, **settings)
         counts = Counter((*one.token_ids, 2) for one in found)

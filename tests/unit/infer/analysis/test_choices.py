@@ -92,20 +92,20 @@ def test_large_languages_are_refused_with_their_size():
     assert model.calls.passes == 0
 
 
-@pytest.mark.parametrize("mass", [0.5, 0.9, 0.999])
-def test_most_of_the_mass_is_found_with_a_bound_on_the_rest(mass):
+def test_most_of_the_mass_is_found_with_a_bound_on_the_rest():
     texts = ["abababababab", "ab" * 5, "no"]
     model = TableModel.random(5, width=AMBIGUOUS.size, eos_ids=AMBIGUOUS.eos_ids)
     constraint = guided.compile(guided.choice(texts), AMBIGUOUS)
     whole = choice_probabilities(model, (7,), constraint)
-    part = choice_probabilities(model, (7,), constraint, mass=mass, batch=1)
-    assert part.cost.model_rows < whole.cost.model_rows and whole.unseen == 0
-    assert 0 < part.unseen <= 1 - mass + 1e-12
-    assert part.log_ml <= whole.log_ml <= part.log_ml - math.log1p(-part.unseen) + 1e-12
-    for text in texts:
-        assert part.get(text, 0.0) * (1 - part.unseen) <= whole[text] + 1e-12
-        assert whole[text] <= part.get(text, 0.0) + part.unseen + 1e-12
-    assert math.fsum(part.values()) == pytest.approx(1)
+    for mass in [0.5, 0.9, 0.999]:
+        part = choice_probabilities(model, (7,), constraint, mass=mass, batch=1)
+        assert part.cost.model_rows < whole.cost.model_rows and whole.unseen == 0
+        assert 0 < part.unseen <= 1 - mass + 1e-12
+        assert part.log_ml <= whole.log_ml <= part.log_ml - math.log1p(-part.unseen) + 1e-12
+        for text in texts:
+            assert part.get(text, 0.0) * (1 - part.unseen) <= whole[text] + 1e-12
+            assert whole[text] <= part.get(text, 0.0) + part.unseen + 1e-12
+        assert math.fsum(part.values()) == pytest.approx(1)
 
 
 def test_a_model_that_says_none_of_the_texts():

@@ -19,6 +19,7 @@ import guided
 from guided.errors import GuidedError
 from guided.grammar.json_schema import json_schema
 from tests import vocabularies
+from tests.amounts import some
 
 END = 256
 VOCABULARY = guided.Vocabulary.from_tokens([*vocabularies.SINGLE_BYTES, None], eos_ids=[END])
@@ -176,13 +177,13 @@ def check(seeds: range, pattern: Patterns = pattern) -> tuple[int, int, int]:
 
 
 def test_random_patterns_come_to_no_limit() -> None:
-    compiled, refused, unsatisfiable = check(range(12))
-    assert compiled > 4 and refused < 5 and unsatisfiable < 4
+    compiled, refused, unsatisfiable = check(range(some(12, 2)))
+    assert compiled > some(5, 2) and refused < some(5, 2) and unsatisfiable <= some(4, 2)
 
 
 def test_random_patterns_that_remember_come_to_no_limit() -> None:
-    compiled, refused, unsatisfiable = check(range(20, 30), remembering)
-    assert compiled > 3 and refused < 7 and unsatisfiable < 2
+    compiled, refused, unsatisfiable = check(range(20, 20 + some(10, 2)), remembering)
+    assert compiled >= some(4, 2) and refused <= some(7, 2) and unsatisfiable < 2
 
 
 @pytest.mark.slow

@@ -262,10 +262,11 @@ def test_masks_are_the_tokens_that_can_be_read(languages: tuple[AttributedLangua
         constraint = AttributedConstraint(language, vocabulary)
         for text in (TAKEN[3], TAKEN[4], TAKEN[25]):
             state = constraint.start
-            for byte in text.encode():
-                constraint.fill_mask(state, row)
-                for token in range(vocabulary.size):
-                    allowed = bool(row[token >> 5] >> (token & 31) & 1)
-                    assert allowed is (constraint.advance(state, token) != 0), (text, vocabulary.token_bytes(token))
+            for place, byte in enumerate(text.encode()):
+                if ALL or place % 4 == 0:
+                    constraint.fill_mask(state, row)
+                    for token in range(vocabulary.size):
+                        allowed = bool(row[token >> 5] >> (token & 31) & 1)
+                        assert allowed is (constraint.advance(state, token) != 0), (text, vocabulary.token_bytes(token))
                 state = constraint.advance(state, byte)
             assert constraint.is_accepting(state)

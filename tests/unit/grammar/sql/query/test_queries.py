@@ -167,7 +167,7 @@ def test_random_texts_are_prepared(
 ) -> None:
     chosen = language if forward else strict
     sizes = []
-    for seed in range(some(1200, 16)):
+    for seed in range(some(1200, 40)):
         rng = random.Random(seed)
         text, at = begun(rng, chosen, rng.choice([3, 8, 15, 30, 60]))
         rest = chosen.rest(at)

@@ -59,9 +59,9 @@ def test_random_texts_are_prepared(rare: bool, path: Path, connection: sqlite3.C
 def test_random_bytes_come_to_no_dead_end(forward: bool, path: Path, connection: sqlite3.Connection) -> None:
     rng = random.Random(0)
     steps = 0
-    while steps < some(STEPS // 2, 120):
+    while steps < some(STEPS // 2, 240):
         language = query_language(reflect(str(path)), forward=forward)
-        steps += sum(_walk(rng, language, connection) for _ in range(some(50, 6)))
+        steps += sum(_walk(rng, language, connection) for _ in range(some(50, 12)))
 
 
 def _walk(rng: random.Random, language: AttributedLanguage, connection: sqlite3.Connection) -> int:
