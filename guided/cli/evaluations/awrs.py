@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,10 @@ from guided.cli.methods.options import AsJson, ModelOptions, decoding
 from guided.errors import GuidedError
 from guided.eval.awrs.methods import MethodName
 from guided.eval.awrs.problems import TaskName
+
+if TYPE_CHECKING:
+    from guided.eval.awrs.measures import AwrsMeasures
+    from guided.eval.awrs.results import AwrsRecord
 
 __all__ = ["awrs"]
 
@@ -68,10 +72,7 @@ def awrs(
         guided eval awrs --data data/ --model Qwen/Qwen2.5-0.5B-Instruct --ray --workers 8
     """
     from guided.cli.models import silence
-    from guided.eval.awrs.measures import measure
-    from guided.eval.awrs.plot import save_plot
     from guided.eval.awrs.problems import read_problems
-    from guided.eval.awrs.report import show_measures, summary_record
     from guided.eval.awrs.results import AwrsLog, AwrsSettings
     from guided.eval.awrs.run import records_of, run_here, run_on_ray, tasks_for, tasks_left
 
@@ -91,14 +92,6 @@ def awrs(
     )
     problems = read_problems(data, task or list(TaskName), limit, running.seed)
     tasks = tasks_for(problems, list(dict.fromkeys(method or MethodName)))
-    evaluation = Evaluation(
-        "answers",
-        lambda record: f"{record.method}: {record.task} {record.id}",
-        measure,
-        summary_record,
-        lambda console, measures, records: show_measures(console, measures),
-        save_plot,
-    )
     with AwrsLog(out / "results.jsonl") as log:
         work = Work(
             log.path,
@@ -107,4 +100,19 @@ def awrs(
             lambda: len(tasks_left(tasks, settings, log)),
             partial(place.chosen(run_here, run_on_ray), tasks, settings, log),
         )
-        carry_out(evaluation, work, {"settings": settings.as_record()}, out, plot=place.plot, as_json=as_json)
+        carry_out(_evaluation(), work, {"settings": settings.as_record()}, out, plot=place.plot, as_json=as_json)
+
+
+def _evaluation() -> Evaluation[AwrsRecord, AwrsMeasures]:
+    from guided.eval.awrs.measures import measure
+    from guided.eval.awrs.plot import save_plot
+    from guided.eval.awrs.report import show_measures, summary_record
+
+    return Evaluation(
+        "answers",
+        lambda record: f"{record.method}: {record.task} {record.id}",
+        measure,
+        summary_record,
+        lambda console, measures, records: show_measures(console, measures),
+        save_plot,
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,10 @@ from guided.cli.evaluations.shared import RUN, Evaluation, Out, RunOptions, Work
 from guided.cli.methods.blocks import with_option_blocks
 from guided.cli.methods.options import AsJson, Device, Offline
 from guided.eval.decoding_methods.names import MethodName, Mode, TaskName
+
+if TYPE_CHECKING:
+    from guided.eval.decoding_methods.measures import DecodingMeasures
+    from guided.eval.decoding_methods.results import DecodingRecord
 
 __all__ = ["decoding"]
 
@@ -77,23 +81,12 @@ def decoding(
 
     silence()
     check_plot(place.plot)
-    from guided.eval.decoding_methods.measures import measure
-    from guided.eval.decoding_methods.plot import save_plot
-    from guided.eval.decoding_methods.report import show_measures, summary_record
     from guided.eval.decoding_methods.results import DecodingLog, DecodingSettings
     from guided.eval.decoding_methods.run import records_of, run_here, run_on_ray, tasks_for, tasks_left
 
     settings = DecodingSettings(model, amateur, device, offline, seed)
     methods = list(dict.fromkeys([MethodName.GREEDY, *(method or MethodName)]))
     tasks = tasks_for(list(dict.fromkeys(task or TaskName)), list(dict.fromkeys(mode or Mode)), methods, limit)
-    evaluation = Evaluation(
-        "texts",
-        lambda record: f"{record.method}: {record.task} {record.id}",
-        measure,
-        summary_record,
-        lambda console, measures, records: show_measures(console, measures),
-        save_plot,
-    )
     with DecodingLog(out / "results.jsonl") as log:
         work = Work(
             log.path,
@@ -102,4 +95,19 @@ def decoding(
             lambda: len(tasks_left(tasks, settings, log)),
             partial(place.chosen(run_here, run_on_ray), tasks, settings, log),
         )
-        carry_out(evaluation, work, {"settings": settings.as_record()}, out, plot=place.plot, as_json=as_json)
+        carry_out(_evaluation(), work, {"settings": settings.as_record()}, out, plot=place.plot, as_json=as_json)
+
+
+def _evaluation() -> Evaluation[DecodingRecord, DecodingMeasures]:
+    from guided.eval.decoding_methods.measures import measure
+    from guided.eval.decoding_methods.plot import save_plot
+    from guided.eval.decoding_methods.report import show_measures, summary_record
+
+    return Evaluation(
+        "texts",
+        lambda record: f"{record.method}: {record.task} {record.id}",
+        measure,
+        summary_record,
+        lambda console, measures, records: show_measures(console, measures),
+        save_plot,
+    )

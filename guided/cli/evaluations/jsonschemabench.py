@@ -112,10 +112,7 @@ def jsonschemabench(
     from guided.cli.models import silence
     from guided.eval.corpus import choose, read_rows
     from guided.eval.distributed import run_on_ray
-    from guided.eval.measures import measure
-    from guided.eval.plot import save_plot
     from guided.eval.records import RecordLog
-    from guided.eval.report import failures_of, show_failures, show_measures, summary_record
     from guided.eval.run import records_of, run_here, tasks_for, tasks_left
     from guided.eval.settings import Settings
 
@@ -134,15 +131,7 @@ def jsonschemabench(
     )
     rows = choose(read_rows(data), chosen.limit, chosen.split or ())
     tasks = tasks_for(rows, list(dict.fromkeys(engine)))
-
-    def show(console: Console, measures: list[Measures], records: list[Record]) -> None:
-        show_failures(console, failures_of(records), failures)
-        show_measures(console, measures)
-
     here = partial(run_here, isolate=limits.isolated(engine))
-    evaluation = Evaluation(
-        "schemas", lambda record: f"{record.engine}: {record.id}", measure, summary_record, show, save_plot
-    )
     with RecordLog(out / "results.jsonl") as log:
         work = Work(
             log.path,
@@ -151,7 +140,21 @@ def jsonschemabench(
             lambda: len(tasks_left(tasks, settings, log)),
             partial(place.chosen(here, run_on_ray), tasks, settings, log),
         )
-        carry_out(evaluation, work, _facts(settings), out, plot=place.plot, as_json=as_json)
+        carry_out(_evaluation(failures), work, _facts(settings), out, plot=place.plot, as_json=as_json)
+
+
+def _evaluation(shown: int) -> Evaluation[Record, Measures]:
+    from guided.eval.measures import measure
+    from guided.eval.plot import save_plot
+    from guided.eval.report import failures_of, show_failures, show_measures, summary_record
+
+    def show(console: Console, measures: list[Measures], records: list[Record]) -> None:
+        show_failures(console, failures_of(records), shown)
+        show_measures(console, measures)
+
+    return Evaluation(
+        "schemas", lambda record: f"{record.engine}: {record.id}", measure, summary_record, show, save_plot
+    )
 
 
 def _facts(settings: Settings) -> dict[str, Any]:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from guided.cli.evaluations.shared import RUN, Evaluation, Out, Plot, Work, carry_out, check_plot
 from guided.cli.methods.options import AsJson, Device, Offline
 from guided.eval.steering.names import MethodName
+
+if TYPE_CHECKING:
+    from guided.eval.steering.measures import SteeringMeasures
+    from guided.eval.steering.results import SteeringRecord
 
 __all__ = ["steering"]
 
@@ -59,10 +63,7 @@ def steering(
 
     silence()
     check_plot(plot)
-    from guided.eval.steering.measures import measure
-    from guided.eval.steering.plot import save_plot
     from guided.eval.steering.prompts import Split
-    from guided.eval.steering.report import show_measures, summary_record
     from guided.eval.steering.results import SteeringLog, SteeringSettings
     from guided.eval.steering.run import batches_for, records_of, run_here, tasks_left
 
@@ -70,14 +71,6 @@ def steering(
         model=model, device=device, offline=offline, seed=seed, split=Split.TUNING if tuning else Split.HELD_OUT
     )
     batches = batches_for(list(dict.fromkeys(method or MethodName)), limit, settings)
-    evaluation = Evaluation(
-        "texts",
-        lambda record: f"{record.method}: {record.task} {record.id}",
-        measure,
-        summary_record,
-        lambda console, measures, records: show_measures(console, measures),
-        save_plot,
-    )
     with SteeringLog(out / "results.jsonl") as log:
         work = Work(
             log.path,
@@ -86,4 +79,19 @@ def steering(
             lambda: sum(len(batch.prompts) for batch in tasks_left(batches, settings, log)),
             partial(run_here, batches, settings, log),
         )
-        carry_out(evaluation, work, {"settings": settings.as_record()}, out, plot=plot, as_json=as_json)
+        carry_out(_evaluation(), work, {"settings": settings.as_record()}, out, plot=plot, as_json=as_json)
+
+
+def _evaluation() -> Evaluation[SteeringRecord, SteeringMeasures]:
+    from guided.eval.steering.measures import measure
+    from guided.eval.steering.plot import save_plot
+    from guided.eval.steering.report import show_measures, summary_record
+
+    return Evaluation(
+        "texts",
+        lambda record: f"{record.method}: {record.task} {record.id}",
+        measure,
+        summary_record,
+        lambda console, measures, records: show_measures(console, measures),
+        save_plot,
+    )
