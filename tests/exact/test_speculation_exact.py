@@ -14,6 +14,7 @@ from guided.draft.acceptance.verify import Sampled, independence_factor
 from guided.infer.distribution import TokenDistribution
 from guided.lm.table import TableModel
 from guided.testing.enumeration import enumerate_choices
+from tests.amounts import crossed
 from tests.tolerances import DOUBLE, SUMS
 
 WIDTH, END = 4, 3
@@ -95,8 +96,7 @@ DRAFTS = {
 }
 
 
-@pytest.mark.parametrize("draft", DRAFTS)
-@pytest.mark.parametrize("constrained", [False, True])
+@pytest.mark.parametrize(("draft", "constrained"), crossed(DRAFTS, [False, True]))
 def test_law_is_kept(draft, constrained):
     constraint = CONSTRAINT if constrained else None
     plain, plain_weights = law(None, constraint, 3, weigh=True)
@@ -162,8 +162,7 @@ def test_independence_factor(n):
             assert factor == 1
 
 
-@pytest.mark.parametrize("n", [1, 2, 3])
-@pytest.mark.parametrize("drawn", [Drawn.WITHOUT_REPLACEMENT, Drawn.INDEPENDENTLY])
+@pytest.mark.parametrize(("n", "drawn"), crossed([1, 2, 3], [Drawn.WITHOUT_REPLACEMENT, Drawn.INDEPENDENTLY]))
 def test_one_node(drawn, n):
     """Also where proposal and target are equal, disjoint, or points."""
     rng = np.random.default_rng(7)

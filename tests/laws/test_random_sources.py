@@ -16,7 +16,7 @@ from guided.automata.rules.analysis import productive_rules
 from guided.constraint.engine import answers
 from guided.errors import UnsatisfiableError
 from guided.grammar.ir import Lexing
-from tests.amounts import mostly_slow, some
+from tests.amounts import crossed, mostly_slow, some
 from tests.twin.earley import Recogniser
 from tests.twin.lexed import LexedRecogniser
 from tests.twin.sentences import Sampler
@@ -117,8 +117,7 @@ def _compare_gbnf(seed: int) -> str:
     return tried.outcome
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("most_items", [1, answers.MANY_ITEMS])
+@pytest.mark.parametrize(("kind", "most_items"), crossed(KINDS, [1, answers.MANY_ITEMS]))
 def test_masks_are_the_twins(kind: str, most_items: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answers, "MANY_ITEMS", most_items)
     compare = _compare_lark if kind == "lark" else _compare_gbnf

@@ -12,6 +12,7 @@ from guided.constraint.constraint import Constraint
 from guided.errors import UnsupportedError
 from guided.grammar.ir import Lexing
 from tests import vocabularies
+from tests.amounts import crossed
 from tests.oracle.test_lark_acceptance import ALL, NOT_LALR, WORDS, _parsers, _parses
 from tests.twin.sentences import Sampler
 
@@ -60,8 +61,7 @@ def check(name: str, mode: Lexing, count: int) -> None:
         assert _parses(parser, text), text
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", sorted(set(ALL) - {"python_like"}))
+@pytest.mark.parametrize(("mode", "name"), crossed(MODES, sorted(set(ALL) - {"python_like"})))
 def test_some(name: str, mode: Lexing) -> None:
     check(name, mode, 12)
 

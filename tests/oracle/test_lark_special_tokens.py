@@ -11,6 +11,7 @@ from lark.exceptions import UnexpectedInput
 import guided
 from guided.grammar.ir import Lexing
 from tests import vocabularies
+from tests.amounts import crossed
 
 SPECIAL = {"<t>": 257, "<u>": 258}
 STANDS_FOR = {"<t>": "\ue001", "<u>": "\ue002"}
@@ -42,8 +43,7 @@ def twin(text: str, lexing: Lexing) -> lark.Lark:
     return lark.Lark(text, **kind)
 
 
-@pytest.mark.parametrize("lexing", [Lexing.CONTEXTUAL, Lexing.DYNAMIC])
-@pytest.mark.parametrize("source", GRAMMARS)
+@pytest.mark.parametrize(("lexing", "source"), crossed([Lexing.CONTEXTUAL, Lexing.DYNAMIC], GRAMMARS))
 def test_random_texts(source: str, lexing: Lexing) -> None:
     grammar = guided.lark(source, special_tokens=True, lexing=lexing)
     constraint = guided.compile(grammar, VOCABULARY)

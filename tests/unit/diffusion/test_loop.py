@@ -25,7 +25,7 @@ from guided.diffusion import (
     denoise,
 )
 from guided.errors import GuidedError, UnsupportedError
-from tests.amounts import some
+from tests.amounts import crossed, some
 
 POLICIES = [
     LowConfidence(1), LowConfidence(3), LowConfidence(20), Threshold(0.6), Threshold(1.0), EntropyBound(0.5),
@@ -80,9 +80,7 @@ def test_every_policy_fills_every_canvas(policy, blocks):
         assert tuple(written) == text.tokens
 
 
-@pytest.mark.parametrize("joined", [False, True])
-@pytest.mark.parametrize("blocks", BLOCKS)
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(("joined", "blocks", "policy"), crossed([False, True], BLOCKS, POLICIES))
 def test_drafts_change_nothing(policy, blocks, joined):
     jobs = [Job((n,), 9 + n) for n in range(4)]
     plain = denoise(Mixer(), jobs, Denoising(policy, blocks, joined=joined))

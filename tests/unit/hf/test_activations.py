@@ -18,7 +18,7 @@ from guided.lm import Needs, TableModel, next_logits
 from guided.search import beam_search
 from guided.steer import Activations, Added, Contrastive, Stack, contrastive_vector, prompt_vectors
 from guided.testing import check_language_model
-from tests.amounts import some
+from tests.amounts import crossed, some
 from tests.tolerances import PASSES, SUMS
 
 WIDTH = 32
@@ -95,8 +95,7 @@ def test_rows_of_a_batch_are_forward_passes_with_hooks(kind, name, request):
         torch.testing.assert_close(last[row], wanted, atol=SUMS, rtol=SUMS)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", ["llama", "t5"])
+@pytest.mark.parametrize(("kind", "name"), crossed(KINDS, ["llama", "t5"]))
 def test_the_contract_of_models_holds(kind, name, request):
     """Whatever happens to rows: forks, rollbacks, trees, new prompts; an encoder-decoder model's decoder, too."""
     check_language_model(

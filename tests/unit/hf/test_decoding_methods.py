@@ -80,8 +80,9 @@ def test_sampling_stays_in_the_language_and_repeats_with_its_seed(name, constrai
     assert len({tuple(row) for row in rounds[0]}) > 1
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("options", [{}, {"do_sample": True, "temperature": 1.5}, {"length_penalty": 0.0}])
+@pytest.mark.parametrize(
+    ("name", "options"), crossed(NAMES, [{}, {"do_sample": True, "temperature": 1.5}, {"length_penalty": 0.0}])
+)
 def test_beams_stay_in_the_language(name, options, constraints, llama, tokenizer):
     processor = GuidedLogitsProcessor(constraints[name], tokenizer)
     torch.manual_seed(3)
@@ -196,8 +197,7 @@ def test_returned_sequences_and_beams_keep_their_grammar(constraints, llama, tok
             assert accepts(constraint.grammar, text_of(constraint.vocabulary, ids))
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("budget", [None, 20])
+@pytest.mark.parametrize(("name", "budget"), crossed(NAMES, [None, 20]))
 def test_prompt_lookup_is_greedy(name, budget, constraints, llama, tokenizer):
     processor = GuidedLogitsProcessor(constraints[name], tokenizer, max_new_tokens=budget)
     for text in PROMPTS:
@@ -252,8 +252,7 @@ def test_an_assistant_with_another_tokenizer(sample, constraints, llama, other_l
         assert torch.equal(out, greedy(llama, ids, processor))
 
 
-@pytest.mark.parametrize("architecture", ["t5", "bart"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("architecture", "name"), crossed(["t5", "bart"], NAMES))
 def test_encoder_decoder_models(architecture, name, constraints, tokenizer, request):
     model = request.getfixturevalue(architecture)
     constraint = constraints[name]

@@ -12,6 +12,7 @@ import torch
 
 import guided
 from guided.hf import GuidedLogitsProcessor, LoadedModel, generate, load
+from tests.amounts import crossed
 from tests.twin.slow_constraint import reference_generate
 
 PATTERNS = {
@@ -76,8 +77,10 @@ def test_greedy_lookup_and_assistant_agree_with_the_definition(name, stories):
             assert out[0, ids.shape[1] :].tolist() == expected, options
 
 
-@pytest.mark.parametrize("name", PATTERNS)
-@pytest.mark.parametrize("options", [{"do_sample": False}, {"do_sample": True}, {"num_beams": 4, "do_sample": False}])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    crossed(PATTERNS, [{"do_sample": False}, {"do_sample": True}, {"num_beams": 4, "do_sample": False}]),
+)
 def test_texts_match_their_pattern(name, options, stories):
     torch.manual_seed(1)
     results = generate(stories, PROMPTS, guided.regex(PATTERNS[name]), max_new_tokens=70, **options)

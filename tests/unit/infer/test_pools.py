@@ -17,7 +17,7 @@ from guided.infer import chance
 from guided.infer.chance import Pool, chance_of
 from guided.infer.distribution import BLOCK, TokenDistribution, distributions_of
 from guided.infer.weights import effective_sample_size, log_mean_exp, log_one_minus_exp, log_sum_exp, normalised
-from tests.amounts import some
+from tests.amounts import crossed, some
 from tests.tolerances import DOUBLE, SINGLE, SUMS
 
 
@@ -111,8 +111,7 @@ def _empty_a_pool(rng):
     assert not alive.any() and pool.log_left == -math.inf
 
 
-@pytest.mark.parametrize("ordered", [1, 2, 4])
-@pytest.mark.parametrize("long_search", [0, 1, 99])
+@pytest.mark.parametrize(("ordered", "long_search"), crossed([1, 2, 4], [0, 1, 99]))
 def test_draws_without_replacement_have_the_right_frequencies(monkeypatch, long_search, ordered):
     # From draws one by one, and from orders that begin after 0 or 1 tokens and hold 1, 2 or all of the others.
     monkeypatch.setattr(chance, "LONG_SEARCH", long_search)

@@ -11,12 +11,12 @@ from guided.constraint.effects.characters_left import CharactersLeft
 from guided.grammar.json_schema.keywords.patterns import pattern_language
 from guided.grammar.regular.derivative import matches
 from guided.grammar.regular.expr import json_string
+from tests.amounts import crossed
 
 PATTERNS = ["^[0-9]b$", "b", "^\\n*b{3}$", "^[\\x00-\\x1f]{2}bb$", '^("|\\\\)+/b$', "^\\u000bb$", "^[^a]b$"]
 
 
-@pytest.mark.parametrize("canonical", [False, True])
-@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize(("canonical", "pattern"), crossed([False, True], PATTERNS))
 def test_the_way_on_is_as_long_as_said(pattern: str, canonical: bool) -> None:
     table = StateTable()
     content = pattern_language(pattern, "#")

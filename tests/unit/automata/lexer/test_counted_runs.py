@@ -11,6 +11,7 @@ from guided.grammar.formats.patterns import pattern_language
 from guided.grammar.regular.expr import Expr, byte_range, json_string, literal, repeat
 from guided.grammar.regular.texts import CHARACTER
 from guided.kernels.data.layout import CLOSES
+from tests.amounts import crossed
 
 COUNTED = 8
 CLASS = pattern_language("[a-zé😀]")
@@ -33,9 +34,7 @@ def look_at(seed: random.Random, table: StateTable, body: Expr, low: int, high: 
         table.expand(table.add(json_string(repeat(body, max(low - less, 0), high - less))))
 
 
-@pytest.mark.parametrize("body", range(len(BODIES)))
-@pytest.mark.parametrize("bounds", BOUNDS)
-@pytest.mark.parametrize("inside", [True, False])
+@pytest.mark.parametrize(("body", "bounds", "inside"), crossed(range(len(BODIES)), BOUNDS, [True, False]))
 def test_characters_are_counted(body, bounds, inside):
     expr, letters = BODIES[body]
     low, high = bounds

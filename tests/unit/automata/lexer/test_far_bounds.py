@@ -119,8 +119,7 @@ def test_masks_of_what_is_searched_for_in_long_texts(pattern, least):
     compare_masks({"type": "string", "pattern": pattern, "minLength": least}, seed, tokens, vocabulary)
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
-@pytest.mark.parametrize("least", [0, 1, 3])
+@pytest.mark.parametrize(("pattern", "least"), crossed(PATTERNS, [0, 1, 3]))
 def test_masks_of_what_repeats_more_than_single_characters(pattern, least):
     seed = random.Random(pattern)
     tokens, vocabulary = some_tokens(seed)

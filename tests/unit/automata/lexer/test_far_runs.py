@@ -9,6 +9,7 @@ import pytest
 import guided
 from guided.automata.lexer.runs import NEAR
 from tests import vocabularies
+from tests.amounts import crossed
 from tests.twin.masks import fitting_tokens
 
 LETTERS = ["a", "b", "é", "\\n", "\\u00e9", '"', "}", "ab", "日本"]
@@ -38,8 +39,7 @@ def compare(seed: random.Random, tokens: list[bytes], vocabulary: guided.Vocabul
             state, place = by_token.advance(state, token), by_byte.advance_bytes(place, tokens[token])
 
 
-@pytest.mark.parametrize("low", [0, 1, 9])
-@pytest.mark.parametrize("pattern", [None, "^[ab]*$"])
+@pytest.mark.parametrize(("low", "pattern"), crossed([0, 1, 9], [None, "^[ab]*$"]))
 def test_masks_as_a_run_comes_near_to_its_bound(low, pattern):
     seed = random.Random(low)
     tokens, vocabulary = vocabulary_of(seed)

@@ -16,6 +16,7 @@ from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.condensed import condensed, lengths_of
 from guided.grammar.regular.derivative import edges, inhabited, matches, possible_edges
 from guided.grammar.regular.expr import Expr, Kind, alternation, complement, concat, intersection, json_string, literal
+from tests.amounts import crossed
 
 TEXT = Utf8()
 ATOMS = [
@@ -55,8 +56,7 @@ def texts(seed: random.Random) -> list[bytes]:
     ]
 
 
-@pytest.mark.parametrize("room", [16, parts.MOST_PARTS])
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize(("room", "number"), crossed([16, parts.MOST_PARTS], range(4)))
 def test_states_accept_what_derivatives_accept(number, room, monkeypatch):
     """Also where there is room for few parts at first."""
     if room == 16:

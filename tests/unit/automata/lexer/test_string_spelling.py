@@ -15,7 +15,7 @@ from guided.grammar.regex import lower, parse
 from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.derivative import edges, matches
 from guided.grammar.regular.expr import Expr, difference, intersection, json_string, words
-from tests.amounts import some
+from tests.amounts import crossed, some
 
 PATTERNS = [
     r"a.*", r"[^a-z]{2,5}", r"(?!.*\\).+", r'.*".*', r"\s*", r"(?<=^a)b|.*\x00", r"[\U0001F600-\U0001F64F]+", r"/.*/",
@@ -30,8 +30,7 @@ def content(number: int) -> Expr:
     return difference(Utf8().text, words([b"a", b"ab", "é\n".encode(), "😀".encode()]))
 
 
-@pytest.mark.parametrize("canonical", [False, True])
-@pytest.mark.parametrize("number", range(len(PATTERNS) + 1))
+@pytest.mark.parametrize(("canonical", "number"), crossed([False, True], range(len(PATTERNS) + 1)))
 def test_tables_read_what_expressions_read(number: int, canonical: bool) -> None:
     table, seed = StateTable(), random.Random(number)
     language = json_string(content(number), canonical=canonical)

@@ -134,7 +134,7 @@ def test_how_soon_a_text_can_end_shrinks_along_its_end_and_is_bounded(vocabulary
     language._rests.most = 3
     constraint = AttributedConstraint(language, vocabulary)
     random_walk = random.Random(4)
-    for _ in range(some(40)):
+    for _ in range(some(40, 10)):
         state = constraint.start
         for _ in range(random_walk.randrange(12)):
             row = np.empty(vocabulary.n_words, np.uint32)

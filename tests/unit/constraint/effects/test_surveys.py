@@ -19,6 +19,7 @@ from guided.grammar.regular.expr import alternation, complement, concat, interse
 from guided.kernels.data.layout import MATCHED
 from guided.kernels.masking.effects import DENSE
 from tests import vocabularies
+from tests.amounts import mostly_slow
 
 PIECES = [
     b"a", b"b", b"Z", b"7", b"-", b".", b" ", b"\n", b'"', b"\\", b"\\n", b"\\u00", b"e9", b"\\ud83d", b"\\ude00",
@@ -219,7 +220,7 @@ WITHOUT = [
 ]
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", mostly_slow(range(4), 2))
 def test_texts_that_must_not_hold_something_are_refused_exactly_where_they_do(number):
     seed, table = random.Random(number), StateTable()
     words = vocabulary(seed, 4000, often=6)

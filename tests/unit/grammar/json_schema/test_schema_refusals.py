@@ -11,7 +11,7 @@ import pytest
 
 from guided.errors import GrammarError, GuidedError, LimitError, UnsatisfiableError, UnsupportedError
 from guided.grammar.json_schema import json_schema
-from tests.amounts import Refusals
+from tests.amounts import ALL, Refusals
 from tests.twin import json_schemas
 
 
@@ -189,7 +189,8 @@ def test_hostile_schemas_end(index: int) -> None:
     schema = hostile()[index]
     started = time.process_time()
     outcomes = []
-    for order in ("schema", "any"):
+    # Of some in both orders, in which the same is refused.
+    for order in ("schema", "any") if ALL or index % 3 == 0 else ("schema",):
         try:
             outcomes.append(json_schema(schema, order=order) is None)
         except LimitError as error:

@@ -10,6 +10,7 @@ import guided
 from guided.draft import BestFirst, Chain, Drafting, Fixed, ForcedBytes, Model, PromptLookup, Recycling, Union
 from guided.hf import LoadedModel, TransformersModel, generate
 from guided.steer import ClassifierFree, Contrastive, ContrastiveSearch
+from tests.amounts import crossed
 
 PROMPTS = ['["a", "b", [1, 22, 333]], ["a", "b", [1, 22', "yes no", "{"]
 GRAMMARS = ["nested", "record", "record"]
@@ -112,8 +113,7 @@ HOW = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("how", HOW)
-@pytest.mark.parametrize("n_rows", [1, 3])
+@pytest.mark.parametrize(("how", "n_rows"), crossed(HOW, [1, 3]))
 def test_each_position_is_masked_once(how, n_rows, loaded, small, constraints):
     counted = [Counted(constraints[name]) for name in GRAMMARS[:n_rows]]
     made = generate(loaded, PROMPTS[:n_rows], counted, max_new_tokens=BUDGET, **HOW[how](small))
@@ -123,8 +123,7 @@ def test_each_position_is_masked_once(how, n_rows, loaded, small, constraints):
         assert not missing
 
 
-@pytest.mark.parametrize("how", HOW)
-@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize(("how", "shared"), crossed(HOW, [False, True]))
 def test_a_batch_is_one_call_a_step(how, shared, loaded, small, vocabulary, filled):
     """A step is a token of every row that goes on, a level of a draft model's drafts, or the drafts that are steered."""
     free = guided.compile(guided.regex("[a-z ]{20}"), vocabulary)

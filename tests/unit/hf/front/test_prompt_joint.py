@@ -7,6 +7,7 @@ import torch
 
 import guided
 from guided.hf import LoadedModel, generate
+from tests.amounts import crossed
 from tests.twin.earley import accepts
 
 PROMPTS = ["the ca", "[1, 2", "yes no", 'a "', "the cat sat on "]
@@ -22,8 +23,7 @@ def only_compiled(constraints):
         pytest.skip("text can be put before a compiled grammar only")
 
 
-@pytest.mark.parametrize("heal", [False, True])
-@pytest.mark.parametrize("name", ["nested", "record", "answer"])
+@pytest.mark.parametrize(("heal", "name"), crossed([False, True], ["nested", "record", "answer"]))
 def test_canonical_tokens(constraints, loaded, tokenizer, name, heal):
     if heal:
         only_compiled(constraints)

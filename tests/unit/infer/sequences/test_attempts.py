@@ -23,7 +23,7 @@ from guided.infer.sequences.cars import Learning, cars
 from guided.infer.sequences.mcmc import Cut, mcmc
 from guided.infer.sequences.rejection import rejection
 from guided.lm import TableModel
-from tests.amounts import mostly_slow
+from tests.amounts import crossed, mostly_slow
 from tests.tolerances import DOUBLE
 from tests.twin.tiny_problems import VOCABULARY, Problem, problem, soft_problem
 
@@ -115,8 +115,7 @@ def test_the_same_seed_gives_the_same_samples(name):
     assert generator.particles == runs[0].particles
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
-@pytest.mark.parametrize("memory", [0, 150])
+@pytest.mark.parametrize(("name", "memory"), crossed(SAMPLERS, [0, 150]))
 def test_forgetting_rows_changes_nothing(name, memory):
     tiny = problem("[ab]*b", seed=2, max_tokens=5)
     sampler = SAMPLERS[name]

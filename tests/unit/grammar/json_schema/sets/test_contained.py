@@ -16,6 +16,7 @@ from guided.grammar.json_schema.reading.document import DRAFT2020
 from guided.grammar.json_schema.sets.contained import without_contained
 from guided.grammar.json_schema.sets.shape import FALSE, TRUE, ObjectShape, typed
 from tests import vocabularies
+from tests.amounts import crossed
 
 BYTES = vocabularies.of_bytes()
 NAMES = "abcd"
@@ -52,8 +53,7 @@ def some_members(rnd: random.Random) -> dict[str, Any]:
     return {name: rnd.choice(["x", "", 1, 2, None]) for name in (sorted(names) if rnd.random() < 0.7 else names)}
 
 
-@pytest.mark.parametrize("order", ["schema", "any"])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize(("order", "seed"), crossed(["schema", "any"], range(40)))
 def test_masks_are_those_with_all_alternatives(seed: int, order: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rnd = random.Random(seed)
     parts = [one_of_several(rnd) for _ in range(rnd.choice([3, 4]))]
