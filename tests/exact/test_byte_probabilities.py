@@ -15,6 +15,7 @@ from guided.lm import ByteModel, TableModel, byte_vocabulary, next_logits, retok
 from guided.testing import check_language_model
 from guided.vocab import Vocabulary
 from tests import vocabularies
+from tests.amounts import mostly_slow
 from tests.tolerances import DOUBLE, SUMS
 
 # "aba" is a b a, ab a, a ba, aba, and with the second spelling of "ab" more; ids 7 and 8 are in no text.
@@ -69,7 +70,7 @@ def texts(longest, letters=b"ab"):
     return [bytes(text) for n in range(longest + 1) for text in itertools.product(letters, repeat=n)]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", mostly_slow(range(3), 1))
 def test_next_bytes_equal_brute_force(seed):
     model = table(seed)
     brute, view = Brute(model), ByteModel(model, TEXTS, beam=None)

@@ -13,7 +13,7 @@ import pytest
 
 import guided
 from guided.testing import check_constraint
-from tests.amounts import mostly_slow
+from tests.amounts import mostly_slow, some
 from tests.laws.test_constraint_laws import SMALL
 
 TOKENIZERS = ("llama2", "llama3", "gpt2", "qwen2.5")
@@ -77,7 +77,7 @@ def hold(schema: Any, vocabulary: guided.Vocabulary, walks: int, length: int, se
 
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_small_vocabulary(name: str) -> None:
-    hold(SCHEMAS[name], SMALL, walks=12, length=60)
+    hold(SCHEMAS[name], SMALL, walks=some(12), length=60)
 
 
 @pytest.fixture(scope="module", params=mostly_slow(TOKENIZERS, 2))
@@ -92,7 +92,7 @@ def real(request: pytest.FixtureRequest, data: Path) -> guided.Vocabulary:
 
 @pytest.mark.parametrize("name", ["names", "short names", "integers", "records"])
 def test_real_vocabulary(name: str, real: guided.Vocabulary) -> None:
-    hold(SCHEMAS[name], real, walks=3, length=25)
+    hold(SCHEMAS[name], real, walks=some(3), length=25)
 
 
 @pytest.mark.slow

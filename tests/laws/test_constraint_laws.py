@@ -127,7 +127,9 @@ def real(request, data):
 
 @pytest.mark.parametrize("name", mostly_slow(["json record", "gbnf", "choice"], 2))
 def test_real_vocabulary(name, real):
-    check_constraint(guided.compile(GRAMMARS[name](), real), walks=2, length=8, full_states=1, threads=1, pickled=False)
+    check_constraint(
+        guided.compile(GRAMMARS[name](), real), walks=some(2), length=8, full_states=1, threads=1, pickled=False
+    )
 
 
 @pytest.mark.slow

@@ -70,7 +70,7 @@ def test_random_grammars(rnd):
     compare(random_grammar(rnd), rnd, prefixes=12)
 
 
-@pytest.mark.parametrize("seed", mostly_slow(range(150), 40))
+@pytest.mark.parametrize("seed", mostly_slow(range(150), 20))
 def test_seeded_grammars(seed):
     rnd = random.Random(seed)
     compare(random_grammar(rnd), rnd, prefixes=25)

@@ -56,7 +56,7 @@ def fork(twin: Recogniser) -> Recogniser:
     return other
 
 
-@pytest.mark.parametrize("seed", mostly_slow(range(120), 60))
+@pytest.mark.parametrize("seed", mostly_slow(range(120), 30))
 def test_random_grammars(seed: int) -> None:
     rnd = random.Random(seed)
     grammar = special_grammar(rnd)

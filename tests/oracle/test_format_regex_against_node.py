@@ -13,6 +13,7 @@ from guided.grammar.formats.pattern_reading import is_pattern
 from guided.grammar.formats.regex_languages import plain_patterns, skeletons
 from guided.grammar.formats.unicode_names import property_expressions
 from guided.grammar.regular.derivative import matches
+from tests.amounts import mostly_slow
 from tests.twin import ecma_patterns as twin
 from tests.unit.constraint.formats.test_format_regex import FORWARD, INVALID, PIECES, VALID
 
@@ -43,7 +44,7 @@ def test_names_of_properties() -> None:
     assert [text for text, known in zip(texts, node(texts), strict=True) if not known] == []
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", mostly_slow(range(4), 1))
 def test_random_texts(seed: int) -> None:
     rng = random.Random(seed)
     items = [

@@ -15,6 +15,7 @@ import guided
 from guided.errors import LimitError, UnsatisfiableError, UnsupportedError
 from guided.grammar.json_schema import json_schema
 from tests import vocabularies
+from tests.amounts import mostly_slow
 from tests.twin import json_schemas
 
 PIECES = [
@@ -101,7 +102,7 @@ def check(seed: int) -> str:
     return "compiled"
 
 
-@pytest.mark.parametrize("chunk", range(4))
+@pytest.mark.parametrize("chunk", mostly_slow(range(4), 1))
 def test_generated_texts_are_valid(chunk: int) -> None:
     found = [check(seed) for seed in range(50 * chunk, 50 * chunk + 50)]
     assert found.count("compiled") > 20 and found.count("refused") < 3

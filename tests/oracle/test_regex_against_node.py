@@ -14,7 +14,7 @@ from guided.grammar.regex import Dialect, parse, search
 from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.decide import is_empty
 from guided.grammar.regular.derivative import matches
-from tests.amounts import Refusals
+from tests.amounts import Refusals, mostly_slow
 from tests.twin import patterns
 
 NODE = shutil.which("node")
@@ -86,7 +86,7 @@ def test_annex_b_liberties() -> None:
                 assert matches(language, text.encode()) == expected, (pattern, text)
 
 
-@pytest.mark.parametrize("block", range(2))
+@pytest.mark.parametrize("block", mostly_slow(range(2), 1))
 def test_random_patterns_match_what_javascript_matches(block: int) -> None:
     seed = random.Random(block)
     rows: list[tuple[str, str, list[str]]] = []

@@ -54,7 +54,7 @@ def agree(pattern: str, seed: random.Random, flags: int = 0) -> bool:
     return True
 
 
-@pytest.mark.parametrize("block", mostly_slow(range(8), 4))
+@pytest.mark.parametrize("block", mostly_slow(range(8), 2))
 def test_random_patterns_match_what_re_matches(block: int) -> None:
     seed = random.Random(block)
     compared = 0
@@ -68,7 +68,7 @@ def test_random_patterns_match_what_re_matches(block: int) -> None:
 @pytest.mark.skipif(
     sys.version_info < (3, 11, 5), reason="re goes back into possessive repetitions (python/cpython issue 106052)"
 )
-@pytest.mark.parametrize("block", mostly_slow(range(4), 2))
+@pytest.mark.parametrize("block", mostly_slow(range(4), 1))
 def test_atomic_groups_match_what_re_matches(block: int) -> None:
     seed = random.Random(100 + block)
     compared = 0

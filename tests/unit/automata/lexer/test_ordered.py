@@ -13,7 +13,7 @@ from guided.automata.lexer.ordered import OrderedLexer, OrderedState, combine, s
 from guided.errors import GrammarError, UnsupportedError
 from guided.grammar.lexing import LexerTerminal
 from guided.grammar.regex.parse import parse
-from tests.amounts import Refusals
+from tests.amounts import Refusals, mostly_slow
 
 if sys.version_info >= (3, 11):
     from re import _parser as sre_parse
@@ -138,7 +138,7 @@ def compare_random(seed: int, count: int, refusals: Refusals) -> int:
     return compared
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", mostly_slow(range(4), 1))
 def test_random_patterns(seed: int) -> None:
     with Refusals(most=0.03) as refusals:
         assert compare_random(seed, 120, refusals) > 800

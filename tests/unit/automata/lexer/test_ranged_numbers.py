@@ -13,6 +13,7 @@ from guided.grammar.json_schema.layout import Spelling
 from guided.grammar.json_schema.numbers.number_text import number_text
 from guided.grammar.json_schema.numbers.ranged_numbers import MOST_PLACES, MOST_WHOLE, ranges_of
 from guided.grammar.json_schema.numbers.ranges import Notation, NumberRange
+from tests.amounts import mostly_slow
 
 
 def assert_same_language(states: StateTable, one: int, other: int) -> None:
@@ -61,7 +62,7 @@ def some_bound(rnd: random.Random) -> Fraction:
     return -found if rnd.random() < 0.3 else found
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", mostly_slow(range(8), 3))
 def test_the_texts_are_those_of_the_expression(seed: int) -> None:
     rnd = random.Random(seed)
     n = 0

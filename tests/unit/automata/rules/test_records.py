@@ -19,6 +19,7 @@ from guided.grammar.ir import Common, DeferredMembers, Grammar, Sequence
 from guided.grammar.regular.expr import concat, difference, json_string, literal, words
 from guided.grammar.rules import every_rule
 from tests import vocabularies
+from tests.amounts import mostly_slow
 from tests.twin.masks import same_masks
 
 BYTES = vocabularies.of_bytes()
@@ -55,7 +56,7 @@ def value(rnd: random.Random, depth: int = 0) -> Any:
 
 
 @pytest.mark.parametrize("options", [{}, {"whitespace": "compact"}, {"whitespace": " "}], ids=["any", "none", "one"])
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", mostly_slow(range(10), 3))
 def test_records_are_their_rules_written_out(seed: int, options: dict[str, str]) -> None:
     rnd = random.Random(seed)
     names = rnd.sample(NAMES, rnd.choice([0, 1, 3, len(NAMES)])) + [

@@ -9,6 +9,7 @@ import sqlite3
 import pytest
 import sqlglot
 
+from tests.amounts import mostly_slow
 from tests.tolerances import PASSES
 from tests.unit.cli.conftest import one_line
 
@@ -21,7 +22,7 @@ def statement_of(guided_cli, database, model_folder, *options):
     return json.loads(result.stdout)["sql"]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", mostly_slow(range(3), 1))
 def test_statements_name_what_is_there(guided_cli, database, model_folder, seed):
     written = statement_of(guided_cli, database, model_folder, "--sample", "--seed", seed, "--max-new-tokens", 60)
     tree = sqlglot.parse_one(written, read="sqlite")

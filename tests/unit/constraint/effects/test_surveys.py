@@ -86,7 +86,7 @@ def tokens_of(store, found):
     return set(np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist())
 
 
-@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("number", mostly_slow(range(6), 2))
 def test_surveys_note_what_each_token_does(number):
     seed, table = random.Random(number), StateTable()
     words = vocabulary(seed)
@@ -126,7 +126,7 @@ def places_of(table, tries, place):
     return found
 
 
-@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("number", mostly_slow(range(6), 2))
 def test_characters_are_counted_by_the_walk_of_any_string(number):
     seed, table = random.Random(number), StateTable()
     words = vocabulary(seed)
@@ -180,7 +180,7 @@ def checked_stays(surveys, table, tries, store, state):
     return found
 
 
-@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("number", mostly_slow(range(3), 1))
 def test_tokens_that_stay_are_listed_or_set_in_a_row_whatever_was_in_it(number):
     seed, table = random.Random(number), StateTable()
     words = vocabulary(seed, 4000, often=12)
@@ -220,7 +220,7 @@ WITHOUT = [
 ]
 
 
-@pytest.mark.parametrize("number", mostly_slow(range(4), 2))
+@pytest.mark.parametrize("number", mostly_slow(range(4), 1))
 def test_texts_that_must_not_hold_something_are_refused_exactly_where_they_do(number):
     seed, table = random.Random(number), StateTable()
     words = vocabulary(seed, 4000, often=6)
@@ -238,7 +238,7 @@ def test_texts_that_must_not_hold_something_are_refused_exactly_where_they_do(nu
                 checked_stays(surveys, table, tries, store, state)
 
 
-@pytest.mark.parametrize("number", range(8))
+@pytest.mark.parametrize("number", mostly_slow(range(8), 3))
 def test_tokens_that_stay_are_told_from_those_of_another_state(number, monkeypatch):
     seed, table = random.Random(number), StateTable()
     words = vocabulary(seed, 3000, often=1 + number % 4 * 4)
@@ -299,7 +299,7 @@ def test_tokens_that_stay_are_told_of_what_is_left_of_tokens():
         assert tokens_of(store, found) == set(kept)
 
 
-@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("number", mostly_slow(range(3), 1))
 def test_strings_close_where_each_node_is_read(number):
     seed, table = random.Random(number), StateTable()
     words = vocabulary(seed, 3000, often=3)

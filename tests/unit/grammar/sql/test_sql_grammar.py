@@ -80,7 +80,7 @@ SHOP = DatabaseSchema(
 )
 
 
-@pytest.mark.parametrize("seed", mostly_slow(range(16), 6))
+@pytest.mark.parametrize("seed", mostly_slow(range(16), 3))
 def test_random_queries_over_awkward_names_are_prepared(seed: int) -> None:
     tables = schema(seed)
     chosen, connection = language(sql(tables)), database(tables)

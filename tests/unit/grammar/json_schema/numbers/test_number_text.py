@@ -14,6 +14,7 @@ from guided.grammar.json_schema.numbers import ranges as numbers
 from guided.grammar.json_schema.numbers.number_text import number_text
 from guided.grammar.json_schema.numbers.ranges import Notation, NumberRange
 from guided.grammar.regular.derivative import matches
+from tests.amounts import mostly_slow
 
 STEPS = [
     None,
@@ -65,7 +66,7 @@ def texts(item: NumberRange, value: Fraction) -> list[str]:
     return found + (["-0", "-0.0"] if value == 0 else [])
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", mostly_slow(range(8), 3))
 def test_texts_of_random_ranges(seed: int) -> None:
     rnd = random.Random(seed)
     right = 0
@@ -85,7 +86,7 @@ def test_texts_of_random_ranges(seed: int) -> None:
     assert right > 100
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", mostly_slow(range(4), 1))
 def test_intersection_and_complement_are_those_of_sets(seed: int) -> None:
     rnd = random.Random(100 + seed)
     for _ in range(150):
@@ -189,7 +190,7 @@ def test_plain_texts(item: NumberRange, yes: list[str], no: list[str]) -> None:
     assert [text for text in no if matches(language, text.encode())] == []
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", mostly_slow(range(4), 1))
 def test_plain_texts_are_some_of_all_and_miss_no_number(seed: int) -> None:
     rnd = random.Random(200 + seed)
     met = 0
