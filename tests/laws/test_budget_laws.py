@@ -130,7 +130,7 @@ def check(constraint: guided.Constraint, rnd: random.Random, steps: int, forces:
 def test_what_a_budget_allows_ends_in_time(name: str) -> None:
     rnd = random.Random(5)
     constraint = guided.compile(guided.json_schema(SCHEMAS[name]), VOCABULARY)
-    assert sum(check(constraint, rnd, 12, name in FORCING) for _ in range(some(6, 2)))
+    assert sum(check(constraint, rnd, 12, name in FORCING) for _ in range(some(6, 3)))
 
 
 @pytest.mark.parametrize("name", [name for name in SCHEMAS if name not in ("distinct items", "counted members")])

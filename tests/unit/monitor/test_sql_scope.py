@@ -15,6 +15,7 @@ from guided.errors import UnsatisfiableError, UnsupportedError
 from guided.grammar.sql import Column, DatabaseSchema, ForeignKey, Table, reflect
 from guided.monitor.sql import SqlMode, sql_scope
 from guided.testing import check_constraint
+from tests.amounts import some
 from tests.twin.monitor_words import VOCABULARY, random_text
 from tests.twin.sample import Sampler
 
@@ -105,7 +106,7 @@ def test_texts_sampled_through_masks_run(data: Path) -> None:
     path = data / "text2sql" / "spider" / "db" / "pets_1.sqlite"
     constraint = guided.compile(sql_scope(f"sqlite:///{path}"), VOCABULARY)
     texts = []
-    for _ in range(6):
+    for _ in range(some(6, 3)):
         weights = [rng.expovariate(1.0) ** 3 for _ in range(VOCABULARY.size)]
         texts.append(random_text(constraint, rng, 160, weights).decode())
     assert failures(path, texts) == []

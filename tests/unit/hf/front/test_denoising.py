@@ -19,6 +19,7 @@ from guided.hf import load
 from guided.hf.denoisers import denoiser_for
 from guided.nano import Column, Table, extraction_prompt, sql_prompt
 from guided.server.scheduling import Scheduler
+from tests.amounts import some
 
 SCHEMA = {
     "type": "object",
@@ -64,7 +65,7 @@ def test_sql_over_a_database_is_valid_in_one_step_however_short_the_canvas(nano,
             for name in ("customers", "orders")
         ]
         prompt = sql_prompt(tables, "Show the product and price of orders whose price is greater than 50.")
-        for n_tokens, steps in ((4, 1), (12, 1)):
+        for n_tokens, steps in ((4, 1), (12, 1))[: some(2, 2)]:
             how = Denoising(LowConfidence(steps))
             made = guided.generate(nano, prompt, grammar, max_new_tokens=n_tokens, denoising=how)
             assert made.finished
