@@ -21,7 +21,7 @@ from guided.eval.steering.names import MethodName
 from guided.eval.steering.prompts import SteeringPrompt, TaskName
 from guided.eval.steering.writing import Choice, Written, write
 from guided.grammar.regex import regex
-from guided.hf.langevin import Keywords, langevin_search
+from guided.hf.langevin import Keywords, Soft, langevin_search
 from guided.lm import LanguageModel
 from guided.nano.experts import Expert
 from guided.steer import (
@@ -219,7 +219,7 @@ def _deal(weight: float) -> Write:
     return written
 
 
-def _langevin(steps: int) -> Write:
+def _langevin(steps: int, soft: Soft, step_size: float) -> Write:
     """Soft texts with the wanted words as their energy, which is what the task measures, too."""
 
     def written(kit: Kit, prompts: Sequence[SteeringPrompt], seeds: Sequence[int], choice: Choice) -> list[Written]:
@@ -236,7 +236,8 @@ def _langevin(steps: int) -> Write:
                 weight=LANGEVIN_WEIGHT,
                 chains=BEAMS,
                 steps=steps,
-                step_size=LANGEVIN_STEP,
+                soft=soft,
+                step_size=step_size,
                 length=LANGEVIN_LENGTH,
                 max_tokens=choice.max_new_tokens,
                 seed=seed,
@@ -290,6 +291,7 @@ CONTROLLED_BETA = 8.0
 GRAD_WEIGHT = 128.0
 CAAD_WEIGHT = 0.75
 KID_STRENGTH = 8.0
+MUCOLA_STEP = 1.0
 LANGEVIN_WEIGHT, LANGEVIN_STEPS, LANGEVIN_STEP, LANGEVIN_LENGTH = 4.0, 30, 30.0, 24
 RETRIEVAL_HEADS = 4
 BLOCK_TOKENS, N_BLOCKS, SENTENCE_TOKENS = 8, 4, 24
@@ -433,8 +435,14 @@ METHODS: dict[MethodName, Method] = {
     MethodName.LANGEVIN: Method(
         TaskName.WORDS,
         f"weight {LANGEVIN_WEIGHT:g}, {LANGEVIN_STEPS} steps of {LANGEVIN_STEP:g} (chosen)",
-        _langevin(LANGEVIN_STEPS),
-        base=_langevin(0),
+        _langevin(LANGEVIN_STEPS, Soft.LOGITS, LANGEVIN_STEP),
+        base=_langevin(0, Soft.LOGITS, LANGEVIN_STEP),
+    ),
+    MethodName.MUCOLA: Method(
+        TaskName.WORDS,
+        f"weight {LANGEVIN_WEIGHT:g}, {LANGEVIN_STEPS} steps of {MUCOLA_STEP:g} (chosen)",
+        _langevin(LANGEVIN_STEPS, Soft.EMBEDDINGS, MUCOLA_STEP),
+        base=_langevin(0, Soft.EMBEDDINGS, MUCOLA_STEP),
     ),
     MethodName.MOMENTUM: Method(TaskName.LONG, "alpha 0.2, top_k 5", _steered(lambda kit, prompts: Momentum())),
     MethodName.SEARCH: Method(TaskName.LONG, "alpha 0.6, top_k 4", _steered(lambda kit, prompts: ContrastiveSearch())),

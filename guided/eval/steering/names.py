@@ -38,6 +38,7 @@ class MethodName(str, Enum):
     STEPS = "step-rewards"
     DEAL = "deal"
     LANGEVIN = "langevin"
+    MUCOLA = "langevin-embeddings"
     MOMENTUM = "momentum"
     SEARCH = "contrastive-search"
     FSD = "fsd"

@@ -4,7 +4,7 @@ After Mündler et al. 2025, *Type-Constrained Code Generation with Language Mode
 asks after each character whether some expression of the goal's type can still come of the text.  With a scope that is
 known beforehand the well-typed expressions are a context-free language, one rule for each type that is wanted and one
 for each pair of a type at hand and a type wanted; which pairs can be reached is worked out here, and the engine does
-the rest.  Statements are `guided.grammar.typed_python.statements`'s; definitions and TypeScript are not here.
+the rest.  Statements are `guided.grammar.typed_python.statements`'s; definitions are not here.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from guided.errors import GrammarError, UnsatisfiableError, UnsupportedError
-from guided.grammar.gbnf import gbnf
 from guided.grammar.ir import Grammar
+from guided.grammar.keyed_rules import Key, Options, Part, Written, grammar_from, said
 
 __all__ = ["python_expression"]
 
@@ -56,18 +56,6 @@ class Call:
     result: Any
 
 
-@dataclass(frozen=True)
-class Written:
-    """A terminal, as GBNF writes it."""
-
-    gbnf: str
-
-
-Key = tuple[Any, ...]
-Part = Written | Key
-Options = list[list[Part]]
-
-
 def python_expression(
     goal: Any, names: Mapping[str, Any], *, functions: Mapping[str, Callable[..., Any]] | None = None
 ) -> Grammar:
@@ -88,7 +76,7 @@ def python_expression(
     """
     scope = scope_of(names, functions)
     check_type(goal, "the goal")
-    found = grammar_from(("any", goal), scope, lambda key: None)
+    found = grammar_from(("any", goal), lambda key: expression_options(key, scope))
     if found is None:
         raise UnsatisfiableError(
             f"no expression over these names has the type {shown(goal)}", remedy="Give a name that leads to it."
@@ -105,28 +93,6 @@ def scope_of(names: Mapping[str, Any], functions: Mapping[str, Callable[..., Any
     for name in scope.functions:
         check_name(name)
     return scope
-
-
-def grammar_from(start: Key, scope: Scope, more: Callable[[Key], Options | None]) -> Grammar | None:
-    """The texts of a key; ``more`` has the alternatives of keys that are no expressions.  None where there is none."""
-    rules = _rules(start, scope, more)
-    live = _productive(rules)
-    if start not in live:
-        return None
-    numbers = {key: f"r{number}" for number, key in enumerate(key for key in rules if key in live)}
-    lines = [f"root ::= {numbers[start]}"]
-    for key, name in numbers.items():
-        options = [
-            " ".join(part.gbnf if isinstance(part, Written) else numbers[part] for part in option) or '""'
-            for option in rules[key]
-            if all(isinstance(part, Written) or part in live for part in option)
-        ]
-        lines.append(f"{name} ::= {' | '.join(options)}")
-    return gbnf("\n".join(lines))
-
-
-def said(text: str) -> Written:
-    return Written(f'"{text}"')
 
 
 class Scope:
@@ -159,14 +125,16 @@ class Scope:
         return attributes, methods
 
 
-def _options(key: Key, scope: Scope) -> list[list[Part]]:
+def expression_options(key: Key, scope: Scope) -> Options:
     """The alternatives of a rule."""
     what, *given = key
+    if not given:
+        return _logic(what)
     if what == "tail":
         return _tails(given[0], given[1], scope)
     if what == "arguments":
         parameters, required = given
-        found: list[list[Part]] = []
+        found: Options = []
         for size in range(required, len(parameters) + 1):
             option: list[Part] = []
             for number, kind in enumerate(parameters[:size]):
@@ -193,23 +161,21 @@ def _options(key: Key, scope: Scope) -> list[list[Part]]:
     return operands(kind, scope)
 
 
-def _logic(what: str) -> list[list[Part]]:
+def _logic(what: str) -> Options:
     """Truth values: comparisons, and what connects them."""
     if what == "logic":
         return [[("truth",), ("connected",)]]
     if what == "connected":
-        found: list[list[Part]] = [[]]
+        found: Options = [[]]
         found += [[said(word), ("truth",), ("connected",)] for word in (" and ", " or ")]
         return found
-    compared: list[list[Part]] = [
-        [("sum", kind), said(sign), ("sum", kind)] for kind in (float, str) for sign in COMPARISONS
-    ]
+    compared: Options = [[("sum", kind), said(sign), ("sum", kind)] for kind in (float, str) for sign in COMPARISONS]
     return [[said("not "), ("truth",)], [("operand", bool)], *compared]
 
 
-def operands(wanted: Any, scope: Scope) -> list[list[Part]]:
+def operands(wanted: Any, scope: Scope) -> Options:
     """What may stand between operators where a type is wanted."""
-    found: list[list[Part]] = [[said("("), ("any", wanted), said(")")]]
+    found: Options = [[said("("), ("any", wanted), said(")")]]
     for kind, written in LITERALS.items():
         if kind is str:
             found.append([Written(written), ("tail", str, wanted)])
@@ -223,9 +189,9 @@ def operands(wanted: Any, scope: Scope) -> list[list[Part]]:
     return found
 
 
-def _tails(at_hand: Any, wanted: Any, scope: Scope) -> list[list[Part]]:
+def _tails(at_hand: Any, wanted: Any, scope: Scope) -> Options:
     """What may follow an operand of one type where another is wanted."""
-    found: list[list[Part]] = [[]] if assignable(at_hand, wanted) else []
+    found: Options = [[]] if assignable(at_hand, wanted) else []
     attributes, methods = scope.members(at_hand)
     found += [[said(f".{name}"), ("tail", kind, wanted)] for name, kind in attributes.items()]
     found += [
@@ -236,35 +202,6 @@ def _tails(at_hand: Any, wanted: Any, scope: Scope) -> list[list[Part]]:
         (item,) = typing.get_args(at_hand)
         found.append([said("["), ("any", int), said("]"), ("tail", item, wanted)])
     return found
-
-
-def _rules(start: Key, scope: Scope, more: Callable[[Key], Options | None]) -> dict[Key, Options]:
-    """All rules that a start asks for."""
-    rules: dict[Key, Options] = {}
-    waiting = [start]
-    while waiting:
-        key = waiting.pop()
-        if key in rules:
-            continue
-        found = more(key)
-        rules[key] = found if found is not None else _logic(key[0]) if len(key) == 1 else _options(key, scope)
-        waiting += [part for option in rules[key] for part in option if not isinstance(part, Written)]
-    return rules
-
-
-def _productive(rules: Mapping[Key, list[list[Part]]]) -> set[Key]:
-    """The rules of which some text can come."""
-    live: set[Key] = set()
-    while True:
-        more = {
-            key
-            for key, options in rules.items()
-            if key not in live
-            and any(all(isinstance(part, Written) or part in live for part in option) for option in options)
-        }
-        if not more:
-            return live
-        live |= more
 
 
 def assignable(kind: Any, wanted: Any) -> bool:

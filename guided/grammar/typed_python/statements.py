@@ -13,17 +13,14 @@ from typing import Any
 
 from guided.errors import GrammarError, UnsatisfiableError
 from guided.grammar.ir import Grammar
+from guided.grammar.keyed_rules import Key, Options, Written, grammar_from, said
 from guided.grammar.typed_python.expressions import (
     OPERATORS,
-    Key,
-    Options,
     Scope,
-    Written,
     assignable,
     check_type,
-    grammar_from,
+    expression_options,
     operands,
-    said,
     scope_of,
 )
 
@@ -61,7 +58,7 @@ def python_statements(
     if wanted is not NOTHING:
         check_type(wanted, "the result")
     statements = _Statements(scope, wanted, indent + levels)
-    found = grammar_from(("body", indent, False, wanted is not NOTHING), scope, statements.options)
+    found = grammar_from(("body", indent, False, wanted is not NOTHING), statements.options)
     if found is None:
         raise UnsatisfiableError("no statements return such a result", remedy="Give a name that leads to it.")
     return found
@@ -75,8 +72,8 @@ class _Statements:
         self.returns = returns
         self.deepest = deepest
 
-    def options(self, key: Key) -> Options | None:
-        """The alternatives of statements; None for expressions."""
+    def options(self, key: Key) -> Options:
+        """The alternatives of statements, and of the expressions in them."""
         match key:
             case ("body", level, loop, True):
                 # The last statement returns, whatever stands before.
@@ -96,7 +93,7 @@ class _Statements:
             case ("iterated", kind):
                 # All but what is in parentheses, which may be a list without a type of its own.
                 return operands(kind, self.scope)[1:]
-        return None
+        return expression_options(key, self.scope)
 
     def lines(self, level: int, loop: bool) -> Options:
         """Statements behind which others may come."""

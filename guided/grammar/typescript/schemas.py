@@ -11,11 +11,11 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
 from typing import Any
 from urllib.parse import quote, unquote
 
-from guided.errors import GrammarError, GuidedError, LimitError, UnsupportedError
+from guided.errors import GrammarError, LimitError, UnsupportedError
+from guided.grammar.typescript.text import place_of, syntax_tree
 
 __all__ = ["typescript_schema"]
 
@@ -84,9 +84,7 @@ class _Types:
         self._text = text.encode()
         self.definitions: dict[str, Any] = {}
         self.declared: dict[str, Any] = {}
-        root = _parsed(self._text)
-        self._check(root)
-        for statement in root.named_children:
+        for statement in syntax_tree(self._text).named_children:
             node = statement
             while node.type in ("export_statement", "ambient_declaration") and node.named_children:
                 node = node.named_children[-1]
@@ -100,20 +98,10 @@ class _Types:
         return UnsupportedError(what, where=self._place(node), remedy=remedy)
 
     def _place(self, node: Any) -> str:
-        row, column = node.start_point
-        line = self._text.split(b"\n")[row][:column].decode(errors="replace")
-        return f"line {row + 1}, column {len(line) + 1}"
+        return place_of(node, self._text)
 
     def _said(self, node: Any) -> str:
         return str(node.text.decode())
-
-    def _check(self, root: Any) -> None:
-        left = [root]
-        while left:
-            node = left.pop()
-            if node.is_error or node.is_missing:
-                raise GrammarError("this is not TypeScript", where=self._place(node), remedy="Correct the text.")
-            left.extend(reversed([each for each in node.children if each.has_error or each.is_missing]))
 
     def reference(self, name: str, given: list[Any], node: Any) -> dict[str, Any]:
         """A declared type with its arguments, defined once."""
@@ -434,14 +422,3 @@ def _unescaped(text: str) -> str:
     if said[0] in "xu" and len(said) > 1:
         return chr(int(said[1:].strip("{}"), 16))
     return _ESCAPES.get(said, said)
-
-
-def _parsed(text: bytes) -> Any:
-    if find_spec("tree_sitter") is None or find_spec("tree_sitter_typescript") is None:
-        raise GuidedError(
-            "this needs tree-sitter, which is not installed", remedy="Run: pip install 'guided-decoding[typescript]'"
-        )
-    import tree_sitter
-    import tree_sitter_typescript
-
-    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_typescript.language_typescript())).parse(text).root_node
