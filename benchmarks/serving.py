@@ -342,6 +342,9 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
         for clients in options.clients:
             loads = await compare(ask, clients, options.rounds, options.turns, options.hostile, alone)
             report["rows"] += [row(clients, name, load) for name, load in loads.items()]
+        if options.http:
+            for each in report["rows"]:
+                del each["processor_ms_per_token"]  # The client's, not the server's.
     await ask.close()
     report["load_after"] = round(os.getloadavg()[0], 2)
     return report
