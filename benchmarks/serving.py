@@ -2,7 +2,7 @@
 
 Each client asks again as soon as its answer is whole, so that texts enter and leave the batch all the time.  Loads take
 turns, so that whatever else the machine does falls on all of them.  Free texts are asked for as many tokens as the
-constrained text of the same prompt took: every load is the same prompts and (up to texts that end by themselves) the
+constrained text of the same prompt took, and for no end before (`logit_bias`): every load is the same prompts and the
 same number of tokens.  ``--one-by-one`` adds a load of `guided.generate`, a prompt at a time; ``--hostile`` one that
 has hostile schemas beside it; ``--requests N`` looks for a leak instead; ``--http URL`` asks a server.
 """
@@ -32,6 +32,7 @@ from guided.cli.models import load_model
 from guided.collection import set_aside
 from guided.hf import LoadedModel, generate
 from guided.server.scheduling import Compiler, Failed, Finished, Job, Scheduler, Token
+from guided.server.scheduling.biases import Biases
 from guided.serving.requests import Request, RequestKind
 
 MOST_TOKENS = 64
@@ -111,7 +112,11 @@ class InProcess:
         constraint = None
         if wanted is not None:
             constraint = await self.compiler.compiled(Request(RequestKind.JSON_SCHEMA, json.dumps(wanted)))
-        job = Job(prompt(self.model, number), constraint, most, seed=number, temperature=0.7, client=str(number % 64))
+        endless = None if wanted is not None else Biases(dict.fromkeys(self.model.vocabulary.eos_ids, -100.0))
+        job = Job(
+            prompt(self.model, number), constraint, most, seed=number, temperature=0.7, client=str(number % 64),
+            biases=endless,
+        )  # fmt: skip
         async with await self.scheduler.submit(job) as stream:
             async for event in stream:
                 if isinstance(event, Failed):
@@ -130,7 +135,8 @@ class InProcess:
 class ByHttp:
     """Requests to a server by streamed completions, with the server's defaults."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, model: LoadedModel) -> None:
+        self.endless = {str(token): -100 for token in model.vocabulary.eos_ids}
         parts = urlsplit(url)
         self.host, self.port = parts.hostname or "localhost", parts.port or 80
 
@@ -141,6 +147,8 @@ class ByHttp:
         }  # fmt: skip
         if wanted is not None:
             body["guided"] = {"grammar": {"type": "json_schema", "schema": wanted}}
+        else:
+            body["logit_bias"] = self.endless
         data = json.dumps(body).encode()
         # The answer of HTTP/1.0 ends with the connection: its lines are those of the stream, and no library is timed.
         head = f"POST /v1/completions HTTP/1.0\r\nHost: {self.host}\r\nContent-Type: application/json\r\n"
@@ -311,7 +319,7 @@ def percentile(values: Sequence[float], share: float) -> float | None:
 def row(clients: int, name: str, load: Load) -> dict[str, Any]:
     """A load as a row of the table."""
     return {
-        "clients": clients, "load": name, "texts": load.texts, "invalid": load.invalid,
+        "clients": clients, "load": name, "texts": load.texts, "invalid": load.invalid, "tokens": load.tokens,
         "tokens_per_second": round(load.rate, 1),
         "processor_ms_per_token": round(1e3 * load.processor / load.tokens, 2),
         "first_p50_ms": percentile(load.firsts, 0.5), "first_p99_ms": percentile(load.firsts, 0.99),
@@ -334,7 +342,7 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
     report: dict[str, Any] = {**machine(), "rows": []}
     model = load_model(options.model, device=None, offline=False, quiet=True)
     set_aside()
-    ask: Any = ByHttp(options.http) if options.http else InProcess(model)
+    ask: Any = ByHttp(options.http, model) if options.http else InProcess(model)
     if options.requests:
         report["resident_mib"] = await look_for_leaks(ask, options.requests, max(options.clients), options.http)
     else:

@@ -88,12 +88,11 @@ def choose(
 
 def _shifted(logits: torch.Tensor, shifts: Sequence[Mapping[int, float]]) -> torch.Tensor:
     """The logits with what is added to them, a new tensor."""
-    found = logits.clone()
-    for row, shift in enumerate(shifts):
-        if shift:
-            ids = torch.tensor(list(shift), device=logits.device)
-            found[row, ids] += torch.tensor(list(shift.values()), dtype=logits.dtype, device=logits.device)
-    return found
+    places = [(row, token) for row, shift in enumerate(shifts) for token in shift]
+    values = [value for shift in shifts for value in shift.values()]
+    rows, ids = torch.tensor(places, device=logits.device).unbind(1)
+    added = torch.tensor(values, dtype=logits.dtype, device=logits.device)
+    return logits.index_put((rows, ids), added, accumulate=True)
 
 
 def _changes_law(job: Job) -> bool:
