@@ -44,6 +44,10 @@ FEW = 4
 many characters (`guided.kernels.masking.walks.CROWDED`)."""
 
 
+ANY_NAME = Lengthening(EVASION, 1, ways=93)
+"""Of names that may be any text but some: with some four letters it is none of those, however it goes on."""
+
+
 class _Others(NamedTuple):
     """What a text must not repeat."""
 
@@ -258,7 +262,7 @@ class Budgets:
         if used == 0:
             return need
         assert self._lengths is not None
-        found = need + others.items + max(used + 1, self._lengths.beyond(used))
+        found = need + others.items + max(min(used + 1, ANY_NAME.beyond(used)), self._lengths.beyond(used))
         if self._completions.forces:
             asked = need // PER_NAME
             found += asked * (2 + max(EVASION, self._lengths.beyond(used + asked)))

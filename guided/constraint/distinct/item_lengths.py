@@ -32,7 +32,7 @@ from guided.grammar.ir import (
 )
 from guided.grammar.regular.derivative import edges
 from guided.grammar.regular.expr import Expr, Kind
-from guided.grammar.regular.lengthening import Lengthening, lengthening
+from guided.grammar.regular.lengthening import Lengthening, larger, lengthening
 from guided.kernels.data.layout import FAR
 
 __all__ = ["lengths_of_items"]
@@ -43,6 +43,12 @@ MOST_BODIES = 3000
 NEW_NAME = 5
 """Bytes of a name that is none of the declared ones, and can be lengthened by any letter: fewer than 95^4 names are
 declared, so with some four letters none of them begins."""
+
+LETTERS = 93
+"""Characters that are one byte of a name each."""
+
+COMPARED = 10
+"""Values that an array may hold already where one of two ways on is taken for the shorter."""
 
 ESCAPED = 6
 """Bytes of a character that is spelled by its number."""
@@ -95,7 +101,7 @@ class _Items:
         value = self._value(item[0].body)
         if value.inside is None or value.begun is None:
             raise _Unknown
-        return _larger(value.inside, value.begun)
+        return larger(value.inside, value.begun)
 
     def containers(self) -> Lengthening:
         """From anywhere in those containers that were met and have ways on by themselves."""
@@ -103,7 +109,7 @@ class _Items:
         for value, body in self._leading_on:
             assert value.inside is not None
             left = max((self._value(part).leave for part in self._held(body)), default=0)
-            most = _larger(most, _more(value.inside, left))
+            most = larger(most, _more(value.inside, left))
         return most
 
     def _item_of(self, body: Body) -> tuple[Repetition, int] | None:
@@ -179,7 +185,8 @@ class _Items:
             price = self._other_member(body.parts[1])
             if price is not None:
                 assert self._names is not None
-                way = Lengthening(price + NEW_NAME + 2 + self._names.most, max(1, self._names.step))
+                name = larger(self._names, Lengthening(NEW_NAME, 1, LETTERS))
+                way = _more(name, price + 2)
                 return _Value(way, _more(way, self._price.rule(rule) + 1), True, leads_on=True)
         if mark is Mark.ARRAY:
             item = self._item_of(body)
@@ -227,7 +234,7 @@ class _Items:
             if value.endless:
                 inside = _sum(one, _more(value.begun, separator))
             elif high is not None and mark is Mark.ARRAY:
-                inside = _sum(one, Lengthening(high * (value.begun.most + separator), 0))
+                inside = _sum(one, Lengthening(high * (value.begun.beyond(0) + separator), 0))
             begun = None if inside is None else _more(inside, item[1] + 2)
         leave = item[1] if mark is Mark.DISTINCT else item[1] + value.leave
         return _Value(inside, begun, value.endless, leave)
@@ -251,11 +258,11 @@ class _Items:
             if value.inside is None or value.begun is None:
                 return _Value(None, None, endless, leave)
             # A text within what has a way on by itself takes that one.
-            current = value.begun if value.leads_on else _larger(value.inside, value.begun)
-            inside = _larger(inside, _sum(current, _way(behind, in_order)) if in_order else current)
+            current = value.begun if value.leads_on else larger(value.inside, value.begun)
+            inside = larger(inside, _sum(current, _way(behind, in_order)) if in_order else current)
             behind.append((_more(value.begun, key), value.endless))
         way = _way(behind, in_order)
-        inside = _more(_larger(inside, way) if in_order else _sum(inside, way), least)
+        inside = _more(larger(inside, way) if in_order else _sum(inside, way), least)
         return _Value(inside, _more(inside, least + 1), endless, leave)
 
     def _members(self, body: Body) -> Iterator[tuple[Body, int, bool]]:
@@ -290,7 +297,7 @@ def lengths_of_items(automaton: ConstraintMachine, names: Lengthening | None) ->
     try:
         marks = automaton.graph.analysis.marks
         found = [explored.items(rule) for rule, mark in marks.items() if mark is Mark.DISTINCT]
-        return _larger(explored.containers(), *found)
+        return larger(explored.containers(), *found)
     except _Unknown:
         return None
 
@@ -302,9 +309,9 @@ def _way(members: list[tuple[Lengthening, bool]], in_order: bool) -> Lengthening
     """
     endless = [size for size, is_endless in members if is_endless]
     if in_order and endless:
-        return min(endless, key=sum)
-    fixed = sum(size.most for size, is_endless in members if not is_endless)
-    return _more(_larger(_NOTHING, *endless), fixed)
+        return min(endless, key=lambda size: size.beyond(COMPARED))
+    fixed = sum(size.beyond(0) for size, is_endless in members if not is_endless)
+    return _more(larger(_NOTHING, *endless), fixed)
 
 
 def _is_around(body: AnyTerminal) -> bool:
@@ -335,19 +342,14 @@ def _lengths_of_text(expr: Expr) -> Lengthening | None:
 
 
 def _more(one: Lengthening, size: int) -> Lengthening:
-    return Lengthening(one.most + size, one.step)
+    return one._replace(most=one.most + size)
 
 
 def _sum(one: Lengthening, other: Lengthening) -> Lengthening:
-    return Lengthening(one.most + other.most, one.step + other.step)
-
-
-def _larger(*each: Lengthening) -> Lengthening:
-    """What is enough for any of some."""
-    return Lengthening(max(one.most for one in each), max(one.step for one in each))
+    return larger(one, other)._replace(most=one.most + other.most, step=one.step + other.step)
 
 
 def _largest(each: list[Lengthening | None]) -> Lengthening | None:
-    """The same, None where one of them is not known."""
+    """What is enough for any of some, None where one of them is not known."""
     known = [one for one in each if one is not None]
-    return _larger(*known) if known and len(known) == len(each) else None
+    return larger(*known) if known and len(known) == len(each) else None

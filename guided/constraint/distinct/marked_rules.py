@@ -23,7 +23,7 @@ from guided.grammar.ir import (
 )
 from guided.grammar.regular.derivative import edges
 from guided.grammar.regular.expr import EPSILON, Expr, Kind, concat, intersection
-from guided.grammar.regular.lengthening import Lengthening, lengthening
+from guided.grammar.regular.lengthening import Lengthening, larger, lengthening
 from guided.grammar.rules import every_rule
 
 EXPLORED = 200
@@ -103,7 +103,7 @@ def lengths_of_names(grammar: Grammar) -> Lengthening | None:
     known = [each for each in found if each is not None]
     if len(known) < len(found):
         return None
-    return Lengthening(max((most for most, _ in known), default=0), max((step for _, step in known), default=0))
+    return larger(*known) if known else Lengthening(0, 0)
 
 
 def _bodies(rules: tuple[Rule, ...]) -> Iterator[Body]:

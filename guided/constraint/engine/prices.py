@@ -125,7 +125,7 @@ def _most_left(expr: Expr) -> int:
     if quote is not _QUOTE or string.kind is not Kind.JSON_STRING:
         return FAR
     known = lengthening(cast(Expr, string.parts[0]))
-    return FAR if known is None else known.most + 1 + escape_left(cast(bool, string.parts[1]))
+    return FAR if known is None else known.beyond(0) + 1 + escape_left(cast(bool, string.parts[1]))
 
 
 def _by_length(text: bytes) -> tuple[int, bytes]:

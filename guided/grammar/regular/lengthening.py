@@ -1,9 +1,9 @@
-"""How many bytes more end a text of a language as none of some: read off what may be left of its texts.
+"""How many more bytes end a text of a language as none of some: read off what may be left of its texts.
 
-A state from which a byte leads back to it can read that byte as often as one likes, and each time it is another text.
-So of a beginning behind which such a state comes, more than ``n`` texts end within the way there, ``n`` times that
-byte, and the way from there to an end.  Where no such state comes there must be finitely many texts: where one is left
-that is none of the ``n``, it is at most as long as the longest.
+A state from which some bytes lead back to it can read those as often as one likes, and each time it is another text.
+So of a beginning behind which such a state comes, more than ``n`` texts end within the way there, as many bytes as make
+more than ``n`` words of these, and the way from there to an end.  Where no such state comes there must be finitely many
+texts: where one is left that is none of the ``n``, it is at most as long as the longest.
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ from guided.grammar.regular.derivative import edges
 from guided.grammar.regular.expr import Expr, Kind, intersection, is_listed, listed_words
 from guided.grammar.regular.rests import between
 
-__all__ = ["Lengthening", "lengthening"]
+__all__ = ["Lengthening", "larger", "lengthening"]
 
 _ONE, _NINE = 0x31, 0x39
+_DIGITS = range(_ONE, _NINE + 1)
+_PLAIN = tuple(byte for byte in range(0x20, 0x7F) if byte not in b'"\\')
+"""Characters that are one byte of a string each."""
 
 EXPLORED = 200
 """States of a language that are looked at, 15 microseconds each; a date's are thousands."""
@@ -30,10 +33,31 @@ class Lengthening(NamedTuple):
 
     most: int
     step: int
+    """Bytes of a character more, of which there may be as many as one likes; 0 where there is none."""
+    ways: int = 1
+    """At least so many characters may be each of them."""
+    left_out: int = 0
+    """Texts that it must not be either."""
 
     def beyond(self, n: int) -> int:
         """So many bytes for ``n`` texts."""
-        return self.most + self.step * n
+        n += self.left_out
+        if self.ways < 2 or not self.step:
+            return self.most + self.step * n
+        size, words = 0, 1
+        while words <= n:
+            words *= self.ways
+            size += 1
+        return self.most + self.step * size
+
+
+def larger(*each: Lengthening) -> Lengthening:
+    """What is enough for any of some languages."""
+    steps = [one for one in each if one.step]
+    return Lengthening(
+        max(one.most for one in each), max(one.step for one in each), min((one.ways for one in steps), default=1),
+        max((one.left_out for one in steps), default=0),
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=4096)
@@ -50,7 +74,7 @@ def lengthening(texts: Expr, by_digits: bool = False) -> Lengthening | None:
     found = _explored(intersection(kept), by_digits) if kept else None
     if found is None:
         return None
-    return Lengthening(found.beyond(sum(counted.values())), found.step)
+    return found._replace(left_out=sum(counted.values()))
 
 
 def _number_of_words(expr: Expr) -> int | None:
@@ -77,6 +101,7 @@ def _explored(texts: Expr, by_digits: bool) -> Lengthening | None:
     sources: dict[Expr, list[tuple[int, Expr]]] = {texts: []}
     ways: dict[Expr, list[tuple[int, Expr]]] = {}
     repeated: dict[Expr, int] = {}
+    ways_back: dict[Expr, int] = {}
     order = [texts]
     try:
         for state in order:
@@ -88,6 +113,8 @@ def _explored(texts: Expr, by_digits: bool) -> Lengthening | None:
                 found.append((size, target))
                 if target is state and (not by_digits or (low <= _NINE and high >= _ONE)):
                     repeated[state] = min(size, repeated.get(state, size))
+                    plain = sum(low <= byte <= high for byte in (_DIGITS if by_digits else _PLAIN))
+                    ways_back[state] = ways_back.get(state, 0) + plain
                 if target not in sources:
                     sources[target] = []
                     order.append(target)
@@ -99,7 +126,8 @@ def _explored(texts: Expr, by_digits: bool) -> Lengthening | None:
     rare = _longest({state: ways[state] for state in order if state not in open_ended})
     if rare is None:
         return None
-    return Lengthening(max(rare, *open_ended.values()) if open_ended else rare, max(repeated.values(), default=0))
+    most = max(rare, *open_ended.values()) if open_ended else rare
+    return Lengthening(most, max(repeated.values(), default=0), max(1, min(ways_back.values(), default=1)))
 
 
 def _longest(ways: dict[Expr, list[tuple[int, Expr]]]) -> int | None:

@@ -12,7 +12,7 @@ import guided
 from guided import tokenset
 from guided.constraint.distinct.machine import DistinctMachine
 from guided.grammar.ir import Terminal
-from guided.grammar.regular.lengthening import lengthening
+from guided.grammar.regular.lengthening import Lengthening, lengthening
 from guided.kernels.data.layout import FAR
 from tests.amounts import some
 from tests.vocabularies import SINGLE_BYTES
@@ -145,6 +145,6 @@ def test_no_bound_is_seen_where_fixed_members_hold_themselves() -> None:
 def test_zeros_alone_make_no_other_number() -> None:
     digits, ones = (guided.regex(pattern).rules[0].body for pattern in (r"1(\.0*)?", r"1(\.0*1*)?"))
     assert isinstance(digits, Terminal) and isinstance(ones, Terminal)
-    assert lengthening(digits.expr) == (2, 1)
+    assert lengthening(digits.expr) == Lengthening(2, 1)
     assert lengthening(digits.expr, by_digits=True) is None
-    assert lengthening(ones.expr, by_digits=True) == (3, 1)
+    assert lengthening(ones.expr, by_digits=True) == Lengthening(3, 1)

@@ -8,7 +8,7 @@ import guided
 from guided.constraint.distinct.marked_rules import lengths_of_names
 from guided.grammar.regular.derivative import edges
 from guided.grammar.regular.expr import Expr, Kind
-from guided.grammar.regular.lengthening import lengthening
+from guided.grammar.regular.lengthening import Lengthening, lengthening
 
 PATTERNS = ("^a", "^[ab]+$", "^(a|bb)*c$", "^x_", "^(/[^/]+)+$", "^(a|b+)$", "^(ab|cd)$", "^(ab)+$", "^(a{3}|b)$")
 MOST_WORDS = 6
@@ -56,5 +56,13 @@ def test_declared_names_are_counted_as_taken() -> None:
     with_words = guided.json_schema(schema_of("^[ab]+$", ("a", "b", "ab")))
     without = guided.json_schema(schema_of("^[ab]+$"))
     assert any(part.kind is Kind.COMPLEMENT for part in with_words.prepared.names[0].parts)
-    assert lengths_of_names(with_words).most == lengths_of_names(without).most + 3
-    assert lengths_of_names(guided.json_schema({"type": "object"})) == (0, 0)
+    found = lengths_of_names(without)
+    assert found is not None and lengths_of_names(with_words) == found._replace(left_out=3)
+    assert lengths_of_names(guided.json_schema({"type": "object"})) == Lengthening(0, 0)
+
+
+def test_texts_of_many_characters_are_hardly_longer_for_being_many() -> None:
+    """A keyword more was a byte more, though hardly any text comes to be one."""
+    found = Lengthening(3, 1, ways=10, left_out=5)
+    assert [found.beyond(n) for n in (0, 4, 5, 94, 95)] == [4, 4, 5, 5, 6]
+    assert Lengthening(3, 2, left_out=5).beyond(7) == 3 + 2 * 12
