@@ -14,6 +14,7 @@ from guided.errors import GuidedError
 from guided.lm import TableModel, next_logits
 from guided.lm.mirostat import Mirostat, MirostatCut
 from guided.testing import check_language_model
+from tests.amounts import crossed
 from tests.tolerances import SUMS
 
 WIDTH = 9
@@ -89,8 +90,7 @@ def test_the_contract(cut):
     check_language_model(Mirostat(1.0, 0.7, cut).over(TableModel.random(2, width=7)), steps=25)
 
 
-@pytest.mark.parametrize("cut", MirostatCut)
-@pytest.mark.parametrize("target", [2.5, 4.0])
+@pytest.mark.parametrize(("cut", "target"), crossed(MirostatCut, [2.5, 4.0]))
 def test_surprise_stays_at_the_target(cut, target):
     """A law falls as Zipf's, shuffled anew after each token: the cut alone decides how surprising texts are."""
     weights = np.log(1 / np.arange(1, 301) ** 1.2)

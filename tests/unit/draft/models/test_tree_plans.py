@@ -27,6 +27,7 @@ from guided.infer.chance import chance_of
 from guided.infer.distribution import TokenDistribution
 from guided.lm.table import TableModel
 from guided.testing.enumeration import enumerate_choices
+from tests.amounts import some
 from tests.tolerances import SUMS
 
 
@@ -167,7 +168,7 @@ class _Stopped(Exception):
 
 def test_ranks_are_measured():
     """Within five standard errors of what enumeration gives; by rule only the target's best token counts."""
-    exact, n = accepted_ranks(3), 3000
+    exact, n = accepted_ranks(3), some(3000, 3)
     found = measure_ranks(0, memoryless(P), memoryless(Q), [[0]] * 30, [None] * 30, ranks=3, max_tokens=n // 20)
     assert np.abs(np.array(found) - exact).max() < 5 * (0.25 / (n / 2)) ** 0.5
     assert measure_ranks(0, memoryless(P), memoryless(Q), [[0]], [None], ranks=4, max_tokens=9, greedy=True)[3] == 1.0

@@ -180,7 +180,7 @@ def test_random_texts_are_prepared(
 
 
 def test_ends_get_shorter_byte_by_byte(language: AttributedLanguage) -> None:
-    for text in each(TAKEN):
+    for text in each(TAKEN, 12):
         at = language.start
         for byte in text.encode():
             after = language.step(at, byte)
