@@ -28,8 +28,11 @@ _ENDS = 1 << 14
 """States of which it is remembered how many tokens end them."""
 _STEPS = 500
 """Choices that one search for an end looks at; along Spider's and everyday queries most take 10 to 60."""
-_STEPS_OF_MASK = 4000
-"""Choices after which a mask begins no more searches for listed lexemes: some tenths of a second."""
+_STEPS_OF_MASK = 20_000
+"""Choices after which a mask begins no more searches for listed lexemes: some tenths of a second.
+
+Those of remembered ends count as well, so that a mask depends on the state and the budget alone.
+"""
 _A_BYTE = 6
 """Bytes that one of a token adds to what is enough for an end: three while it is read, three as a name that waits."""
 _OPEN = {Reading.NUMBER: 1, Reading.STRING: 5, Reading.WORD: 1, Reading.NAME: 5}
@@ -44,7 +47,7 @@ class Budgets:
         self._rows = rows
         self._language = rows.language
         self._reaches: Kept[At, _Reach] = Kept(_KEPT)
-        self._ends: Kept[At, tuple[int, ...] | None] = Kept(_ENDS)
+        self._ends: Kept[At, _End] = Kept(_ENDS)
         self._free_ends: Kept[tuple[Place, Free], _FreeEnd] = Kept(_KEPT)
 
     def row(self, at: At, limit: int, row: tokenset.Row) -> tokenset.Row:
@@ -69,8 +72,7 @@ class Budgets:
         # What was doubtful in the mask is not in its groups.
         found &= row
         others &= row & ~found
-        last = self._language.closing.steps + _STEPS_OF_MASK
-        fitting = [token for token in tokenset.ids(others).tolist() if self._fits(at, token, limit, last)]
+        fitting = self._fitting(at, tokenset.ids(others).tolist(), limit)
         if fitting:
             tokenset.add_all(found, np.array(fitting, np.int64))
         return found
@@ -96,29 +98,43 @@ class Budgets:
 
     # Listed lexemes ------------------------------------------------------------------------------------------------
 
-    def _fits(self, at: At, token: int, limit: int, last: int) -> bool:
-        """Are so many tokens enough behind a token?"""
-        after = self._rows.after(at, token)
-        if after is None:
-            return False
-        if self._language.price(after) <= limit:
-            return True
-        known = self.end(after) if self._language.closing.steps < last else self.found(after)
-        return known is not None and len(known) <= limit
+    def _fitting(self, at: At, tokens: list[int], limit: int) -> list[int]:
+        """The tokens behind which so many are enough."""
+        found = []
+        steps = _STEPS_OF_MASK
+        for token in tokens:
+            after = self._rows.after(at, token)
+            if after is None:
+                continue
+            if self._language.price(after) <= limit:
+                found.append(token)
+            elif steps > 0:
+                end = self._end(after)
+                steps -= end.steps
+                if end.tokens is not None and len(end.tokens) <= limit:
+                    found.append(token)
+        return found
 
     def end(self, at: At) -> tuple[int, ...] | None:
         """Tokens that end a text, None where a search finds none soon."""
-        if at not in self._ends:
+        return self._end(at).tokens
+
+    def _end(self, at: At) -> _End:
+        found = self._ends.get(at)
+        if found is None:
+            before = self._language.closing.steps
             try:
                 end = self._language.end(at, _STEPS)
             except LimitError:
                 end = None
-            self._ends[at] = None if end is None else tuple(spell(self._rows.vocabulary, end))
-        return self._ends[at]
+            tokens = None if end is None else tuple(spell(self._rows.vocabulary, end))
+            found = self._ends[at] = _End(tokens, self._language.closing.steps - before)
+        return found
 
     def found(self, at: At) -> tuple[int, ...] | None:
         """The same, if it was looked for before."""
-        return self._ends.get(at)
+        known = self._ends.get(at)
+        return None if known is None else known.tokens
 
     # Free lexemes --------------------------------------------------------------------------------------------------
 
@@ -161,6 +177,13 @@ class _Reach(NamedTuple):
     """Behind any of them."""
     groups: tuple[tuple[int, Group], ...]
     """Behind each of some, or, if they are free, but for `_A_BYTE` more for each byte of a token."""
+
+
+class _End(NamedTuple):
+    """What a search for an end has found."""
+
+    tokens: tuple[int, ...] | None
+    steps: int
 
 
 class _FreeEnd(NamedTuple):

@@ -7,7 +7,7 @@ tried.  Grammars are written so that this is rare: an action refuses only what a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from guided.errors import LimitError
 from guided.grammar.attributed.kept import Kept
@@ -49,16 +49,30 @@ def _must_part(last: int, first: int) -> bool:
 _Thread = tuple[Stack | None, Any]
 
 
+class _End(NamedTuple):
+    """Lexemes that end a thread, and the nodes that a search for them looks at which knows no other ends."""
+
+    lexemes: tuple[str, ...]
+    steps: int
+
+
+_NOTHING = _End((), 1)
+
+
 class Closing:
-    """Finds ends, and keeps them by thread."""
+    """Finds ends, and keeps them by thread.
+
+    An end that is known counts with all steps that it took, so that what a search finds, and how many steps it counts,
+    does not depend on what was searched for before (but for threads to which a search comes back).
+    """
 
     def __init__(self, threads: Threads, lexis: Lexis) -> None:
         self.threads = threads
         self.lexis = lexis
         self.prices = threads.prices
-        self._ends: Kept[tuple[Stack | None, Any], tuple[str, ...]] = Kept(_ENDS)
+        self._ends: Kept[_Thread, _End] = Kept(_ENDS)
         self.steps = 0
-        """Nodes looked at so far, by all searches."""
+        """The steps of all searches so far."""
 
     def text(self, place: Place, before: bytes, most: int = MOST_STEPS) -> bytes | None:
         """A short text that ends one of the place's threads; ``before`` is the byte in front of it.
@@ -89,36 +103,30 @@ class Closing:
             out += data
         return bytes(out[len(before) :])
 
-    def _end(self, thread: tuple[Stack | None, Any], most: int) -> tuple[str, ...] | None:
+    def _end(self, thread: _Thread, most: int) -> tuple[str, ...] | None:
         """Lexemes that end a thread, None where the search finds none."""
-        known = self._ends.get(thread)
-        return self._search(*thread, most) if known is None else known
-
-    def _search(self, stack: Stack | None, attribute: Any, most: int) -> tuple[str, ...] | None:
         path: list[str] = []
         steps = 0
-        # Each entry: what is left to try at one depth, how many lexemes were there before, and the thread there.
-        open_: list[tuple[Iterator[tuple[Stack | None, Any, str | None]], int, _Thread]] = []
+        # Each entry: what is left to try at one depth, lexemes and steps before it, and the thread there.
+        open_: list[tuple[Iterator[tuple[Stack | None, Any, str | None]], int, int, _Thread]] = []
         seen: set[_Thread] = set()
-        following: _Thread | None = (stack, attribute)
+        following: _Thread | None = thread
         while True:
             if following is not None:
-                steps += 1
-                thread = self._settled(*following)
-                known = None if thread is None else () if thread[0] is None else self._ends.get(thread)
+                settled = self._settled(*following)
+                known = None if settled is None else _NOTHING if settled[0] is None else self._ends.get(settled)
                 if known is not None:
                     break
-                if thread is not None and thread not in seen and len(path) <= MOST_LEXEMES:
-                    seen.add(thread)
-                    assert thread[0] is not None
-                    open_.append((self._next(thread[0], thread[1]), len(path), thread))
-            if steps > most:
-                self.steps += steps
-                raise LimitError("the end of a text is open after too many steps", remedy="Report the grammar.")
+                if settled is not None and settled not in seen and len(path) <= MOST_LEXEMES:
+                    seen.add(settled)
+                    assert settled[0] is not None
+                    open_.append((self._next(settled[0], settled[1]), len(path), steps, settled))
+                steps += 1
+            self._count(steps, most)
             if not open_:
                 self.steps += steps
                 return None
-            tries, size, _ = open_[-1]
+            tries, size, _, _ = open_[-1]
             del path[size:]
             taken = next(tries, None)
             if taken is None:
@@ -129,11 +137,19 @@ class Closing:
             if lexeme is not None:
                 path.append(lexeme)
             following = (below, attribute)
+        steps += known.steps
+        self._count(steps, most)
         self.steps += steps
-        end = (*path, *known)
-        for _, size, thread in open_:
-            self._ends[thread] = end[size:]
+        end = (*path, *known.lexemes)
+        for _, size, before, at in open_:
+            self._ends[at] = _End(end[size:], steps - before)
         return end
+
+    def _count(self, steps: int, most: int) -> None:
+        """Raise where a search takes more steps than it may."""
+        if steps > most:
+            self.steps += most
+            raise LimitError("the end of a text is open after too many steps", remedy="Report the grammar.")
 
     def _settled(self, stack: Stack | None, attribute: Any) -> tuple[Stack | None, Any] | None:
         """The thread behind all that leaves no choice, None where it cannot go on."""

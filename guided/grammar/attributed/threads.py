@@ -288,9 +288,7 @@ class Threads:
         """The place of threads whose attributes are each the one of its kind."""
         ordered = {(stack, id(one)): (stack, one) for stack, one in threads}
         key = frozenset(ordered)
-        found = self._places.get(key)
-        if found is None and begun is not None:
-            found = self._parts.get((begun, key))
+        found = self._places.get(key) if begun is None else self._parts.get((begun, key))
         if found is None:
             if len(self._places) + len(self._parts) >= _PLACES:
                 self._forget()
@@ -358,11 +356,9 @@ class Threads:
     def after(self, place: Place, lexeme: Lexeme, reserved: bool, begun: Begun | None = None) -> Place | None:
         """The place behind a lexeme, None where it may not stand; a ``reserved`` word is no name.
 
-        With ``begun`` it may be only the part of the place where the next lexeme begins so, None where none does.
+        With ``begun`` it is only the part of the place where the next lexeme begins so, None where none does.
         """
-        found = place.followed.get((lexeme, None), place)
-        if found is place and begun is not None:
-            found = place.followed.get((lexeme, begun), place)
+        found = place.followed.get((lexeme, begun), place)
         if found is place:
             if lexeme.kind is LexemeKind.SIGN:
                 found = self.behind(place, place.plan.behind_signs.get(lexeme.text, ()), begun)

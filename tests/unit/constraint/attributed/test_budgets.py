@@ -10,7 +10,7 @@ import pytest
 
 import guided
 from guided import tokenset
-from guided.constraint.attributed import AttributedConstraint
+from guided.constraint.attributed import AttributedConstraint, budgets
 from guided.grammar.sql import Column, DatabaseSchema, Table
 from guided.grammar.sql.query.language import query_language
 from tests.amounts import ALL, crossed, some
@@ -80,3 +80,24 @@ def test_texts_end_within_their_budget(name: str, dialect: str) -> None:
             left -= 1
             assert state and left >= 0
     assert narrowed
+
+
+def test_a_mask_does_not_depend_on_those_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    # So few that most masks come to the bound, behind which no more ends are searched for.
+    monkeypatch.setattr(budgets, "_STEPS_OF_MASK", 400)
+    vocabulary = vocabulary_of("pieces")
+    schema = replace(SCHEMA, dialect="postgresql")
+    constraint = AttributedConstraint(query_language(schema), vocabulary)
+    tokens = greedy(vocabulary, QUERY.encode())
+    row, alone = np.zeros((2, vocabulary.n_words), np.uint32)
+    state = constraint.start
+    for place, token in enumerate(tokens):
+        budget = len(tokens) - place + 12
+        if place % 2 == 0:
+            constraint.fill_budget_mask(state, row, budget)
+        if place in (16, 30):
+            other = AttributedConstraint(query_language(schema), vocabulary)
+            text = b"".join(vocabulary.token_bytes(each) or b"" for each in tokens[:place])
+            other.fill_budget_mask(other.advance_bytes(other.start, text), alone, budget)
+            assert tokenset.ids(row ^ alone).tolist() == []
+        state = constraint.advance(state, token)
