@@ -55,3 +55,14 @@ def test_ungrouped_columns_do_not_begin_terms_of_order(dialect: str) -> None:
     for byte in f"{text}id".encode():
         at = None if at is None else language.step(at, byte)
     assert at is None or language.end(at) is not None
+
+
+@pytest.mark.parametrize("dialect", ["postgresql", "duckdb"])
+def test_a_part_in_brackets_has_a_type_of_its_own_when_its_column_gets_a_name(dialect: str) -> None:
+    table = Table("gates", (Column("id", "integer"),))
+    language = query_language(DatabaseSchema((table,), dialect=dialect))
+    assert language.reads(b"SELECT 1 INTERSECT (SELECT NULL::int AS a)")
+    at: Any = language.start
+    for byte in b"SELECT 1 INTERSECT (SELECT NULL AS":
+        at = None if at is None else language.step(at, byte)
+    assert at is None or language.end(at) is not None
