@@ -18,18 +18,35 @@ from guided.grammar.sql.query.typed.types import ALL
 __all__ = ["rows"]
 
 _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
+_SUGGESTED = 3
+"""Functions that a text which ends soon tries."""
+_MORE_ARGUMENTS = 12
+"""Bytes of arguments behind the first, and of casts in them."""
 
 
 def rows(dialect: TypedDialect, body: Node) -> Node:
     """A function as a source."""
     known = [name for name in dialect.system.row_sets if not name.startswith(dialect.named_rows)]
     call = seq(
-        maybe(words("LATERAL")), Action(do.begin(ALL)), Name(FunctionName(known, "scalar"), Spelled.WORD), Sign("("),
+        maybe(words("LATERAL")), Action(do.begin(ALL)), Name(_RowFunction(known), Spelled.WORD), Sign("("),
         arguments(body), Action(end_call), Sign(")"), Action(_end_rows),
     )  # fmt: skip
     named = choice(seq(words("AS"), Name(_Alias())), Name(_Alias(dialect.keywords)))
     column = seq(Sign("("), Name(_Column()), Sign(")"))
     return seq(call, named, choice(Action(_unlisted), column))
+
+
+class _RowFunction(FunctionName):
+    """A function of which a text that ends soon has one: behind LATERAL nothing else may stand."""
+
+    def __init__(self, names: list[str]) -> None:
+        super().__init__(names, "scalar")
+        self._shortest = sorted(names, key=lambda name: (len(name), name))[:_SUGGESTED]
+        self.price = max(map(len, self._shortest)) + _MORE_ARGUMENTS
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """The shortest."""
+        return self._shortest
 
 
 def _end_rows(query: Query) -> Query | None:

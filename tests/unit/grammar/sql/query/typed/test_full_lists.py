@@ -66,3 +66,11 @@ def test_a_part_in_brackets_has_a_type_of_its_own_when_its_column_gets_a_name(di
     for byte in b"SELECT 1 INTERSECT (SELECT NULL AS":
         at = None if at is None else language.step(at, byte)
     assert at is None or language.end(at) is not None
+
+
+@pytest.mark.parametrize("text", [" FROM LATERAL", ", a.b, c.d FROM LATERAL", " FROM election JOIN LATERAL"])
+def test_lateral_can_be_ended(constraint, text):
+    state = constraint.advance_bytes(constraint.start, f"SELECT 1{text}".encode())
+    end = constraint.shortest_text(state)
+    assert len(end) <= constraint.completion_bound(state)
+    assert constraint.is_accepting(constraint.advance_bytes(state, end))
