@@ -5,6 +5,7 @@ For languages with one rule for each combination of some facts, of which few are
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -66,13 +67,24 @@ def _rules(start: Key, options: Callable[[Key], Options]) -> dict[Key, Options]:
 def _productive(rules: Mapping[Key, Options]) -> set[Key]:
     """The rules of which some text can come."""
     live: set[Key] = set()
-    while True:
-        more = {
-            key
-            for key, options in rules.items()
-            if key not in live
-            and any(all(isinstance(part, Written) or part in live for part in option) for option in options)
-        }
-        if not more:
-            return live
-        live |= more
+    found: list[Key] = []
+    asking: dict[Key, list[tuple[Key, list[int]]]] = defaultdict(list)
+    for key, options in rules.items():
+        for option in options:
+            parts = {part for part in option if not isinstance(part, Written)}
+            # How many parts of the option are not known to be live.
+            missing = [len(parts)]
+            for part in parts:
+                asking[part].append((key, missing))
+            if not parts:
+                found.append(key)
+    while found:
+        key = found.pop()
+        if key in live:
+            continue
+        live.add(key)
+        for asker, missing in asking[key]:
+            missing[0] -= 1
+            if not missing[0]:
+                found.append(asker)
+    return live

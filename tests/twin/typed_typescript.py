@@ -1,27 +1,29 @@
 """Texts of TypeScript, well typed and not, and what its compiler says of them.
 
     npm install --prefix FOLDER typescript@5.9.3
-    python -m tests.twin.typed_typescript FOLDER [--seed 0] [--texts 900]
+    python -m tests.twin.typed_typescript FOLDER [--seed 0] [--texts 900] [--bodies 200]
 
 writes `tests/unit/grammar/typed_typescript/verdicts.json`: texts of each goal, a third drawn from the grammar, a third of
-these with a word replaced, a third composed without regard to types, each with the error that the compiler gives.  The
-tests themselves need no node.
+these with a word replaced, a third composed without regard to types, each with the error that the compiler gives; and
+bodies of functions, half of them with a word replaced.  The tests themselves need no node.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import re
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 import guided
 from guided.constraint.protocol import Constrains
-from guided.grammar.typed_typescript import typescript_expression
+from guided.grammar.typed_typescript import typescript_expression, typescript_statements
 from tests import vocabularies
 from tests.conftest import ROOT
 
@@ -42,9 +44,9 @@ declare class Account {
   constructor(owner: string, balance?: number);
   deposit(amount: number): void; rename(to: string): Account
 }
-declare const n: number, ratio: number;
-declare let done: boolean;
-declare const title: string, kind: Kind, kinds: Kind[], flags: boolean[], words: string[];
+declare const ratio: number;
+declare let n: number, done: boolean, title: string, kind: Kind;
+declare const kinds: Kind[], flags: boolean[], words: string[];
 declare const points: Point[], heavy: Weighted[], shape: Shape, account: Account, grid: number[][], options: Options;
 declare function longest(texts: string[], least?: number): string;
 declare function distance(a: Point, b: Point): number;
@@ -54,7 +56,7 @@ declare function log(text: string): void;
 """
 
 GOALS = [
-    "number", "string", "boolean", "Kind", '"circle" | "square"', "Point", "Weighted", "Shape", "Options", "Account",
+    "number", "string", "boolean", "Point", "Kind", '"circle" | "square"', "Weighted", "Shape", "Options", "Account",
     "string[]", "number[]", "boolean[]", "Kind[]", "Point[]", "Weighted[]", "Shape[]", "number[][]",
 ]  # fmt: skip
 
@@ -74,8 +76,18 @@ FUNCTIONS = ["longest", "distance", "pick", "configure", "new Account", "log"]
 LITERALS = ["0", "1.5", '"circle"', '"ab"', "true", "[]", "{}", "{ x: 1, y: 2 }", "`a${n}`"]
 
 
+@cache
 def constraint_of(goal: str) -> Constrains:
     return guided.compile(typescript_expression(goal, DECLARATIONS), vocabularies.of_bytes())
+
+
+RETURNS = ["void", "number", "Point", "Kind"]
+
+
+@cache
+def body_constraint_of(returns: str) -> Constrains:
+    grammar = typescript_statements(DECLARATIONS, returns=returns, levels=2, indent=1)
+    return guided.compile(grammar, vocabularies.of_bytes())
 
 
 def drawn(rnd: random.Random, constraint: Constrains, most: int) -> str:
@@ -152,23 +164,39 @@ def texts(seed: int, n: int) -> list[tuple[str, str]]:
     return list(found)
 
 
+def bodies(seed: int, n: int) -> list[tuple[str, str]]:
+    """Results and bodies, half of them with a word replaced."""
+    rnd = random.Random(seed)
+    constraints = {returns: body_constraint_of(returns) for returns in RETURNS}
+    found = []
+    for number in range(n):
+        returns = rnd.choice(RETURNS)
+        text = drawn(rnd, constraints[returns], rnd.choice([40, 80, 160, 320]))
+        found.append((returns, replaced(rnd, text) if number % 2 else text))
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="where npm has installed typescript")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--texts", type=int, default=900)
+    parser.add_argument("--bodies", type=int, default=200)
     options = parser.parse_args()
-    items = texts(options.seed, options.texts)
-    asked = json.dumps([DECLARATIONS, items])
+    expressions, functions = texts(options.seed, options.texts), bodies(options.seed, options.bodies)
+    items = [(f"{{ const v: {goal} = ", text, "; }") for goal, text in expressions]
+    items += [(f"function f{number}(): {of} {{\n", text, "}") for number, (of, text) in enumerate(functions)]
+    environment = {**os.environ, "NODE_PATH": str(options.folder.absolute() / "node_modules")}
     done = subprocess.run(
-        ["node", CHECKER.absolute()], input=asked, capture_output=True, text=True, cwd=options.folder, check=True,
-        env={"NODE_PATH": str(options.folder.absolute() / "node_modules"), "PATH": "/usr/bin:/usr/local/bin:/bin"},
+        ["node", CHECKER.absolute()], input=json.dumps([DECLARATIONS, items]), capture_output=True, text=True,
+        cwd=options.folder, check=True, env=environment,
     )  # fmt: skip
     answer = json.loads(done.stdout)
-    rows = [[goal, text, verdict] for (goal, text), verdict in zip(items, answer["verdicts"], strict=True)]
-    lines = ",\n".join(json.dumps(row) for row in rows)
-    VERDICTS.write_text(f'{{"compiler": {json.dumps(answer["version"])}, "texts": [\n{lines}\n]}}\n')
-    print(f"{len(rows)} texts, {sum(not verdict for *_, verdict in rows)} of them without an error")
+    rows = [[*item, verdict] for item, verdict in zip([*expressions, *functions], answer["verdicts"], strict=True)]
+    parts = {"texts": rows[: len(expressions)], "bodies": rows[len(expressions) :]}
+    written = [f'"{name}": [\n' + ",\n".join(map(json.dumps, of)) + "\n]" for name, of in parts.items()]
+    VERDICTS.write_text(f'{{"compiler": {json.dumps(answer["version"])}, ' + ", ".join(written) + "}\n")
+    print({name: f"{sum(not row[-1] for row in of)} of {len(of)} without an error" for name, of in parts.items()})
 
 
 if __name__ == "__main__":

@@ -1,17 +1,18 @@
-// Reads [declarations, [[goal, text], ...]] and says for each text the error of assigning it to a constant of the type
-// of its goal under --strict, or "".  A text that is no single expression is told apart first: one would hide the
-// errors of all others.
+// Reads [declarations, [[before, text, after], ...]] and says for each text its first error under --strict where it stands
+// between the two others, or "".  What is no TypeScript is told apart first: one would hide the errors of all others.
 const ts = require("typescript");
 const [declarations, items] = JSON.parse(require("fs").readFileSync(0, "utf8"));
 const verdicts = items.map(() => "");
 const lines = declarations.trim().split("\n");
 const itemAt = new Map();
-items.forEach(([goal, text], item) => {
-  const line = `{ const v: ${goal} = ${text}; }`;
-  const { parseDiagnostics, statements } = ts.createSourceFile("one.ts", line, ts.ScriptTarget.ES2020, true);
-  if (parseDiagnostics.length || statements.length !== 1 || statements[0].statements?.length !== 1) {
-    verdicts[item] = "no expression";
-  } else {
+items.forEach((parts, item) => {
+  const code = parts.join("");
+  const { parseDiagnostics, statements } = ts.createSourceFile("one.ts", code, ts.ScriptTarget.ES2020, true);
+  if (parseDiagnostics.length || statements.length !== 1) {
+    verdicts[item] = "no TypeScript";
+    return;
+  }
+  for (const line of code.split("\n")) {
     itemAt.set(lines.length, item);
     lines.push(line);
   }

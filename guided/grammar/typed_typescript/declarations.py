@@ -170,6 +170,7 @@ class _Declarations:
         attributes: dict[str, Kind] = {}
         optional: dict[str, Kind] = {}
         methods: dict[str, Signature] = {}
+        readonly: set[str] = set()
         is_whole, is_class = True, node.type == "class_declaration"
         if is_class:
             makers[name] = Signature((), 0, Named(name))
@@ -205,12 +206,14 @@ class _Declarations:
                 is_whole = False
             else:
                 (optional if may_miss else attributes)[member] = kind
+                if any(part.type == "readonly" for part in each.children):
+                    readonly.add(member)
         bases, known = _bases(node)
         if any(base not in self._types or not self._is_shape(self._types[base]) for base in bases):
             bases, known = (), False
         if is_class and bases and makers.get(name) == Signature((), 0, Named(name)):
             makers.pop(name)  # Its constructor may be that of the class it extends.
-        return Shape(attributes, optional, methods, bases, is_whole and known, is_class)
+        return Shape(attributes, optional, methods, bases, is_whole and known, is_class, frozenset(readonly))
 
     def _signature(self, node: Any, result: Kind | None = None) -> Signature | None:
         """What a call takes and returns; None where a type is not known here."""
@@ -272,5 +275,6 @@ def _inherited(name: str, shapes: Mapping[str, Shape], below: tuple[str, ...]) -
             optional={k: v for k, v in found.optional.items() if k not in own} | dict(shape.optional),
             methods={k: v for k, v in found.methods.items() if k not in own} | dict(shape.methods),
             is_whole=shape.is_whole and found.is_whole,
+            readonly=shape.readonly | (found.readonly - own),
         )
     return shape

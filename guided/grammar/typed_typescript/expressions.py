@@ -91,7 +91,7 @@ class Expressions:
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
         taken = scope.names.keys() | scope.functions.keys() | scope.makers.keys()
-        self._parameter = next((name for name in PARAMETERS if name not in taken), None)
+        self.parameter = next((name for name in PARAMETERS if name not in taken), None)
         self._literals = sorted(set(_literals_of(scope)), key=shown)
 
     def options(self, key: Key) -> Options:
@@ -215,8 +215,8 @@ class Expressions:
         """What begins with a name, or is a member of a text."""
         for name, kind in self.scope.names.items():
             yield [said(name), ("tail", kind, wanted, around)]
-        if around.parameter is not None and self._parameter is not None:
-            yield [said(self._parameter), ("tail", around.parameter, wanted, around)]
+        if around.parameter is not None and self.parameter is not None:
+            yield [said(self.parameter), ("tail", around.parameter, wanted, around)]
         for name, signature in self.scope.functions.items():
             yield from self._called(name, signature, wanted, around)
         for name, signature in self.scope.makers.items():
@@ -239,8 +239,8 @@ class Expressions:
         item = kind.item if isinstance(kind, Listed) else S if kind is S or isinstance(kind, Literals) else None
         if item is not None:
             yield [said("["), ("any", N, around), said("]"), ("tail", item, wanted, around)]
-        if isinstance(kind, Listed) and around.parameter is None and self._parameter is not None:
-            yield from self._written_out(kind, wanted, around, self._parameter)
+        if isinstance(kind, Listed) and around.parameter is None and self.parameter is not None:
+            yield from self._written_out(kind, wanted, around, self.parameter)
 
     def _written_out(self, kind: Listed, wanted: Wanted, around: Around, parameter: str) -> Iterator[list[Part]]:
         """Methods of an array that take a function."""

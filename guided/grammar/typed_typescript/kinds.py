@@ -63,6 +63,8 @@ class Shape:
     is_whole: bool = True
     """Are all members here?  Those of types that are not known are left out."""
     is_class: bool = False
+    readonly: frozenset[str] = frozenset()
+    """Attributes that are not assigned to."""
 
 
 N, S, B = Primitive.NUMBER, Primitive.STRING, Primitive.BOOLEAN
