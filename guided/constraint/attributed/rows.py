@@ -72,17 +72,25 @@ class Rows:
         """The row of a state, and what was found on the way."""
         writing = _Writing(self)
         room = MOST_QUOTED - len(at.text) if at.reading in (Reading.NAME, Reading.NAME_END) else MOST_QUOTED
-        if at.utf8 != WHOLE or room < _SHORT:
+        if at.utf8 != WHOLE or room < _SHORT or self._may_be_taken(at):
             self._walk(at, writing.row)
         else:
             writing.state(at)
-            long = self.walks.longer_than(room)
+            long = self.walks.longer_than(room - 1)
             doubtful = None if long is None else writing.row & long
             if doubtful is not None and doubtful.any():
-                # A name may be too long.
+                # A name may be too long, or taken and too long to become another.
                 wrong = [token for token in tokenset.ids(doubtful).tolist() if self.after(at, token) is None]
                 tokenset.remove_all(writing.row, np.array(wrong, np.int64))
         return writing
+
+    def _may_be_taken(self, at: At) -> bool:
+        """May a word in progress become a name that means something here, and be too long to become another?"""
+        if at.reading is not Reading.WORD or not self.language.takes_any_word(at.place):
+            return False
+        begun = ascii_lower(at.text.decode("utf-8", "replace"))
+        names = self.language.told_names(at.place)
+        return any(len(name) == MOST_NAME and name.startswith(begun) for name in names)
 
     def after(self, at: At, token: int) -> At | None:
         """The state behind a token."""

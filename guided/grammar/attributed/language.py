@@ -220,6 +220,7 @@ class AttributedLanguage:
 
     def _word(self, place: Place, text: bytes) -> At | None:
         """A word in progress, if some word that may stand here begins so."""
+        at = At(place, Reading.WORD, text)
         viable = self._begins_listed(place, text) or (
             self.takes_any_word(place)
             and text.isascii()
@@ -227,7 +228,9 @@ class AttributedLanguage:
             and not text[:1].isdigit()
             and len(text) <= MOST_NAME
         )
-        return At(place, Reading.WORD, text) if viable else None
+        # A word that cannot grow must be one that may stand here: the name may be taken already.
+        grows = len(text) < MOST_NAME or any(self._begins_listed(place, text + bytes([byte])) for byte in range(256))
+        return at if viable and (grows or self.resolved(at) is not None) else None
 
     def listed_words(self, place: Place) -> Words:
         """The keywords and names that may come as words, in lower case, but for free ones."""
@@ -343,11 +346,14 @@ class AttributedLanguage:
 
     def _name_on(self, place: Place, text: bytes, utf8: tuple[int, int, int]) -> At | None:
         """A quoted name in progress; ``text`` is its quote and the name."""
-        quote, name = text[:1], text[1:]
+        quote, name, ended = text[:1], text[1:], At(place, Reading.NAME_END, text)
         folded = name.lower() if self.lexis.folds_quoted else name
         for open_, names in self.held(place, quote):
             begun = names.words.begins(name if is_exact(open_.terminal) else folded)
-            if begun or (names.free and len(name) < MOST_QUOTED):
+            room = MOST_QUOTED - len(name) - utf8[0]
+            # As for a word; of a character there is room for all bytes or for none.
+            grows = room > 1 or utf8 != WHOLE or self.resolved(ended) is not None
+            if (names.free and room > 0 and grows) or (begun and (grows or not names.free)):
                 return At(place, Reading.NAME, text, utf8)
         return None
 

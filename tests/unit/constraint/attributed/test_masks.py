@@ -66,6 +66,32 @@ def test_masks_are_the_tokens_that_can_be_read(forward: bool, vocabulary: guided
     assert places == sum(map(len, map(str.encode, TEXTS if forward else TEXTS[::2])))
 
 
+@pytest.mark.parametrize(
+    "text", ["WITH {0}(c) AS (WITH {1}", "WITH a({0}, {1}", 'WITH a("{0}{0}{0}{0}oo", "{0}{0}{0}{0}{2}']
+)
+def test_masks_of_names_that_are_taken_and_cannot_grow(text: str) -> None:
+    """Names of all the bytes that they may have: no token makes one that is taken, and none is allowed behind which
+    nothing may come."""
+    pieces = [b"o", b"oo", b"ooo", b"oof", b"fo", b"o(", b"oo, ", b"o, o", b'oo"']
+    tokens = [bytes([byte]) for byte in range(256)] + pieces[1:]
+    vocabulary = guided.Vocabulary.from_tokens([*tokens, None], eos_ids=[len(tokens)])
+    constraint = AttributedConstraint(query_language(SCHEMA), vocabulary)
+    row, later = (np.zeros(vocabulary.n_words, np.uint32) for _ in range(2))
+    name = "foo" * 21
+    state = constraint.advance_bytes(constraint.start, text.format(name, name[:-3], "").encode())
+    for byte in b"foo"[:2]:
+        constraint.fill_mask(state, row)
+        for token in range(vocabulary.size):
+            after = constraint.advance(state, token)
+            assert bool(row[token >> 5] >> (token & 31) & 1) is (after != 0), (state, token)
+            if after:
+                constraint.fill_mask(after, later)
+                assert later.any(), token
+        state = constraint.advance(state, byte)
+        assert state
+    assert constraint.advance(state, ord("o")) == 0 or text.endswith("{2}")
+
+
 def test_a_large_budget_takes_the_plain_mask(vocabulary: guided.Vocabulary) -> None:
     constraint = AttributedConstraint(query_language(SCHEMA), vocabulary)
     row, plain = np.zeros((2, vocabulary.n_words), np.uint32)

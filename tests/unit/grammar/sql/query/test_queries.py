@@ -195,6 +195,23 @@ def test_ends_get_shorter_byte_by_byte(language: AttributedLanguage) -> None:
                 assert language.rest(after) == rest[position + 1 :]
 
 
+@pytest.mark.parametrize(
+    ("name", "end"), [("G" * 63, ""), ('"' + "g" * 254, '"'), ('"' + "g" * 252 + "é", '"'), ("`" + "g" * 254, "`")]
+)
+def test_a_name_that_cannot_grow_and_is_taken_is_no_dead_end(language: AttributedLanguage, name: str, end: str) -> None:
+    """A column or a query with all the bytes that a name may have, twice: the last of them makes it another name."""
+    for text in (f"WITH a({name}{end}, {name}", f"WITH {name}{end}(c) AS (WITH {name}"):
+        at: At | None = language.start
+        for byte in text.encode()[:-1]:
+            at = None if at is None else language.step(at, byte)
+        assert at is not None
+        assert language.step(at, name.encode()[-1]) is None
+        for byte in language.following(at):
+            after = language.step(at, byte)
+            assert after is not None and language.rest(after)
+    assert language.reads(f"WITH a({name}{end}, b) AS (SELECT 1, 2) SELECT 1 FROM a".encode())
+
+
 def test_no_keyword_or_sign_is_a_dead_end(language: AttributedLanguage) -> None:
     beginnings = [
         *TAKEN, "SELECT abs(1", "SELECT (SELECT 1", "SELECT 1 UNION SELECT 2", "SELECT round(1, 2", "SELECT max(1",
