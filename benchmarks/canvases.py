@@ -123,7 +123,11 @@ def smaller(vocabulary: guided.Vocabulary, n: int) -> guided.Vocabulary:
     return guided.Vocabulary.from_tokens([*texts, None], eos_ids=[len(texts)])
 
 
-def growth(vocabulary: guided.Vocabulary, repeats: int) -> list[Curves]:
+GROWING = {"positions": "positions", "states": "states a position", "vocabulary": "ids"}
+"""What grows, and what the axis says."""
+
+
+def growth(vocabulary: guided.Vocabulary, repeats: int) -> dict[str, list[list[float]]]:
     """Milliseconds a canvas to make its lattice and find the likeliest text, as one thing grows."""
 
     def line(cases: list[tuple[float, Grammar, guided.Vocabulary, int]], by_states: bool = False) -> list[list[float]]:
@@ -135,14 +139,11 @@ def growth(vocabulary: guided.Vocabulary, repeats: int) -> list[Curves]:
 
     lengths = [16, 32, 64, 128, 256]
     sizes = sorted({n for n in (1000, 4000, 16_000, 64_000) if n < vocabulary.size} | {vocabulary.size})
-    return [
-        Curves(f"{title}, {vocabulary.size} ids", x, "processor ms a canvas", {"likeliest text": points})
-        for title, x, points in (
-            ("positions", "positions", line([(n, strings(3), vocabulary, n) for n in lengths])),
-            ("states", "states a position", line([(n, strings(n), vocabulary, LENGTH) for n in (1, 2, 4, 8)], True)),
-            ("vocabulary", "ids", line([(n, strings(3), smaller(vocabulary, n), LENGTH) for n in sizes])),
-        )
-    ]
+    return {
+        "positions": line([(n, strings(3), vocabulary, n) for n in lengths]),
+        "states": line([(n, strings(n), vocabulary, LENGTH) for n in (1, 2, 4, 8)], True),
+        "vocabulary": line([(n, strings(3), smaller(vocabulary, n), LENGTH) for n in sizes]),
+    }
 
 
 def main() -> None:
@@ -154,6 +155,7 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
     facts: dict[str, Any] = {"machine": machine(), "positions": LENGTH, "tokenizers": {}}
+    grown: dict[str, dict[str, list[list[float]]]] = {what: {} for what in GROWING}
     for path in options.tokenizer:
         vocabulary = guided.Vocabulary.from_tokenizer(AutoTokenizer.from_pretrained(path))
         model = step(vocabulary.size, options.repeats)
@@ -161,14 +163,17 @@ def main() -> None:
         for name, row in rows.items():
             row["share_of_step"] = round(LENGTH * (row["make"] + row["best"]) / model, 3)
             print(path.name, name, row)
-        curves = growth(vocabulary, max(options.repeats // 2, 1))
-        for each in curves:
-            save_plot(each, options.out / f"{path.name}-{each.title.split(',')[0]}.png")
+        lines = growth(vocabulary, max(options.repeats // 2, 1))
+        for what, points in lines.items():
+            grown[what][f"{vocabulary.size:,} ids"] = points
         facts["tokenizers"][path.name] = {
-            "ids": vocabulary.size, "step_ms": round(model, 1), "grammars": rows,
-            "growth": {each.title: each.lines for each in curves},
+            "ids": vocabulary.size, "step_ms": round(model, 1), "grammars": rows, "growth": lines,
         }  # fmt: skip
         print(path.name, f"one step of the model: {model:.0f} ms")
+    for what, by_vocabulary in grown.items():
+        title = f"Lattice and likeliest text: {GROWING[what]}"
+        curves = Curves(title, GROWING[what], "processor ms a canvas", by_vocabulary)
+        save_plot(curves, options.out / f"canvases-{what}.png")
     (options.out / "canvases.json").write_text(json.dumps(facts, indent=1))
 
 
