@@ -20,8 +20,9 @@ def contrastive(
     ``temperature`` divides the amateur's logits.  Never the identity: with an amateur equal to the model (and
     temperature 1) it is uniform on the plausible set.
     """
-    score = combine(1, log_probabilities(logits), (-1, log_probabilities(amateur / temperature)))
-    return keep(score, plausible(logits, alpha))
+    # Before the contrast: a token that the amateur excludes wins over all others, if it is plausible.
+    kept = keep(log_probabilities(logits), plausible(logits, alpha))
+    return combine(1, kept, (-1, log_probabilities(amateur / temperature)))
 
 
 def contrastive_reasoning(
@@ -32,8 +33,8 @@ def contrastive_reasoning(
     ``beta=0`` is the model on its plausible set, and with ``alpha=0`` the identity; so is an amateur equal to the
     model, at temperature 1.
     """
-    score = combine(1 + beta, logits, (-beta, amateur if temperature == 1 else amateur / temperature))
-    return keep(score, plausible(logits, alpha))
+    kept = keep(logits, plausible(logits, alpha))
+    return combine(1 + beta, kept, (-beta, amateur if temperature == 1 else amateur / temperature))
 
 
 def dexperts(
@@ -44,7 +45,7 @@ def dexperts(
     The nucleus is that of the incoming logits, before the experts speak.  ``alpha=0``, or expert and anti-expert
     alike, is the model on its nucleus, and with ``top_p=1`` the identity.
     """
-    return keep(combine(1, logits, (alpha, expert), (-alpha, anti_expert)), nucleus(logits, top_p))
+    return combine(1, keep(logits, nucleus(logits, top_p)), (alpha, expert), (-alpha, anti_expert))
 
 
 def proxy_tuning(

@@ -72,8 +72,8 @@ def dola(
     else:
         layer = divergences(logits, early, divergence).argmax(dim=0)
         chosen = early.gather(0, layer[None, :, None].expand(1, *logits.shape))[0]
-    score = combine(1, log_probabilities(logits), (-1, log_probabilities(chosen)))
-    return keep(score, plausible(logits, relative_top))
+    kept = keep(log_probabilities(logits), plausible(logits, relative_top))
+    return combine(1, kept, (-1, log_probabilities(chosen)))
 
 
 def layers_over_layers(

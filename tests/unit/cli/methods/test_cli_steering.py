@@ -267,7 +267,7 @@ def test_a_model_of_another_tokenizer(model_folder):
 
 def test_a_model_of_another_tokenizer_from_the_command_line(guided_cli, person, letter, model_folder):
     result = guided_cli(
-        "extract", "-s", person, letter, "--model", model_folder, "--steer", "contrastive:model=nano-amateur,alpha=1e-9",
+        "extract", "-s", person, letter, "--model", model_folder, "--steer", "contrastive:model=nano-amateur,alpha=0.1",
         "--offline", "--max-new-tokens", 24,
     )  # fmt: skip
     assert result.exit_code == 0, result.output

@@ -66,6 +66,10 @@ def restricted(probabilities, kept):
     return [p / total for p in part] if total else part
 
 
+def cut(row, kept):
+    return [value if keep else -INF for value, keep in zip(row, kept)]
+
+
 def naive_head(row, alpha):
     p = softmax(row)
     return [value >= alpha * max(p) * (1 - 1e-12) for value in p]

@@ -70,6 +70,17 @@ def test_an_amateur_that_excludes_what_the_expert_says():
     assert softmax(got[0].tolist()) == pytest.approx(softmax([-INF, 1.5, 0.75]))
 
 
+def test_what_is_not_plausible_does_not_win_by_an_amateur_that_excludes_it():
+    logits, amateur = torch.tensor([[0.0, -5.0, -INF]]), torch.tensor([[-1.0, -INF, -INF]])
+    for got in (
+        contrastive(logits, amateur, alpha=0.1),
+        contrastive_reasoning(logits, amateur, alpha=0.1),
+        dexperts(logits, torch.zeros_like(logits), amateur, top_p=0.9),
+        dola(logits, amateur[None], relative_top=0.1),
+    ):
+        assert got.isneginf().tolist() == [[False, True, True]]
+
+
 def test_what_comes_in_excluded_stays_excluded():
     logits, other = torch.tensor([[0.0, -INF]]), torch.tensor([[-INF, 0.0]])
     for got in (

@@ -8,6 +8,7 @@ from guided.steer.formulas.contrast import contrastive, contrastive_reasoning, d
 from guided.steer.formulas.experts import mixture, product
 from tests.unit.steer.formulas.formula_twin import (
     close,
+    cut,
     given,
     logs,
     naive_head,
@@ -26,14 +27,9 @@ def test_contrastive(pair, alpha, temperature):
     expected = []
     for row, other in zip(expert.tolist(), amateur.tolist()):
         scaled = logs([value / temperature for value in other])
-        contrast = naive_sum([(1, logs(row)), (-1, scaled)])
-        # The plausible set cuts what the limit of infinite contrasts has left.
-        kept = naive_head(row, alpha)
-        expected.append(restricted(contrast, kept))
-    got = contrastive(expert, amateur, alpha=alpha, temperature=temperature)
-    for row, wanted in zip(got, expected):
-        if sum(wanted):
-            close(row[None], [wanted])
+        # The softmax is over the plausible set, so its limit is, too: no infinite contrast outside of it wins.
+        expected.append(naive_sum([(1, cut(logs(row), naive_head(row, alpha))), (-1, scaled)]))
+    close(contrastive(expert, amateur, alpha=alpha, temperature=temperature), expected)
 
 
 @given(rows(), st.sampled_from([0.0, 0.1, 0.5, 1.0]), weights)
@@ -42,9 +38,8 @@ def test_contrastive_reasoning(pair, alpha, beta):
     for row, other, got in zip(
         expert.tolist(), amateur.tolist(), contrastive_reasoning(expert, amateur, alpha=alpha, beta=beta)
     ):
-        wanted = restricted(naive_sum([(1 + beta, row), (-beta, other)]), naive_head(row, alpha))
-        if sum(wanted):
-            close(got[None], [wanted])
+        wanted = naive_sum([(1 + beta, cut(row, naive_head(row, alpha))), (-beta, other)])
+        close(got[None], [wanted])
 
 
 @given(rows(1), st.sampled_from([0.1, 0.5]))
@@ -73,8 +68,8 @@ def test_dexperts(triple, alpha, top_p):
                 continue  # which side of the edge is a matter of rounding
             least = ordered[next(n for n, total in enumerate(sums) if total >= top_p)] - 1e-12
             kept = [value >= least for value in p]
-        wanted = restricted(naive_sum([(1, row), (alpha, plus), (-alpha, minus)]), kept)
-        if sum(wanted):
+        wanted = naive_sum([(1, cut(row, kept)), (alpha, plus), (-alpha, minus)])
+        if sum(wanted):  # else the expert excludes all that is left
             close(ours[None], [wanted])
 
 
