@@ -40,6 +40,8 @@ def crossed(*lists: Iterable[Any], share: int = 3) -> list[Any]:
     """
     cases: list[Any] = []
     numbers = [list(enumerate(values)) for values in lists]
+    if any(isinstance(value, type(pytest.param())) for of in numbers for _, value in of):
+        raise ValueError("what is marked already cannot be crossed: it would be handed over with its mark")
     # Where another list is as long as this, one of its values brings each value here to a sum that is taken.
     others = sorted(map(len, numbers))[-2]
     share = min(share, others) if others > 1 else share

@@ -48,7 +48,6 @@ from guided.steer import (
     Stack,
     TextReward,
 )
-from tests.amounts import crossed
 
 PROMPTS = [(5, 9, 31, 7), (8, 6), (40, 41, 42, 40, 41, 42)]
 SCHEMA = {"type": "array", "items": {"enum": ["a", 12, True]}, "minItems": 1, "maxItems": 2}
@@ -157,7 +156,8 @@ def by_drafts(model, constraint, rng):
 DECODERS = [by_sampling, by_smc, by_searching, by_drafts]
 
 
-@pytest.mark.parametrize(("decode", "number"), crossed(DECODERS, ROUNDS))
+@pytest.mark.parametrize("decode", DECODERS)
+@pytest.mark.parametrize("number", ROUNDS)
 def test_decoders_see_what_each_row_alone_would(decode, number, base, constraint, steerers):
     names = stack_of_three(steerers, 6 * number + DECODERS.index(decode))
     chosen = [steerers[name] for name in names]
@@ -179,7 +179,8 @@ class Recorded(SteeringLogitsProcessor):
         return found
 
 
-@pytest.mark.parametrize(("how", "number"), crossed(["beams", "sampling"], ROUNDS))
+@pytest.mark.parametrize("how", ["beams", "sampling"])
+@pytest.mark.parametrize("number", ROUNDS)
 def test_batches_in_transformers(how, number, llama, base, constraint, steerers, tokenizer):
     """The grammar, the stack, the grammar again, on a padded batch; each row computed alone has the same scores."""
     beams = how == "beams"
