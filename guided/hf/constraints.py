@@ -16,6 +16,7 @@ from guided.errors import GuidedError, LimitError, VocabularyError
 from guided.grammar.given import grammar_of
 from guided.grammar.ir import Grammar
 from guided.vocab import Vocabulary, vocabulary_of
+from guided.vocab.remembered import remembered_of
 
 __all__ = ["constraints_for", "first_masks", "is_whole", "named_special_ids", "too_few"]
 
@@ -63,11 +64,11 @@ def _check_texts(vocabulary: Vocabulary, tokenizer: object | None) -> None:
     if tokenizer is None:
         return
     try:
-        own = vocabulary_of(tokenizer)
+        own = remembered_of(tokenizer)
     except GuidedError:
         return  # A tokenizer that cannot be read may have a vocabulary that somebody wrote for it.
-    token = None if own is vocabulary else vocabulary.differs_at(own)
-    if token is not None:
+    token = None if own is None or own is vocabulary else vocabulary.differs_at(own)
+    if own is not None and token is not None:
         raise VocabularyError(
             f"the constraint was compiled for another tokenizer: id {token} is {_shown(vocabulary, token)} there,"
             f" and {_shown(own, token)} here",

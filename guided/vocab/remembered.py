@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable
+from typing import Any
 
 from guided.vocab.vocabulary import Vocabulary
 
-__all__ = ["vocabulary_of"]
+__all__ = ["remembered_of", "vocabulary_of"]
 
-_KNOWN: weakref.WeakKeyDictionary[object, dict[object, Vocabulary]] = weakref.WeakKeyDictionary()
+_KNOWN: weakref.WeakKeyDictionary[object, dict[tuple[Any, ...], Vocabulary]] = weakref.WeakKeyDictionary()
 
 
 def vocabulary_of(tokenizer: object, eos_ids: Iterable[int] | None = None) -> Vocabulary:
@@ -34,3 +35,14 @@ def vocabulary_of(tokenizer: object, eos_ids: Iterable[int] | None = None) -> Vo
     if key not in known:
         known[key] = Vocabulary.from_tokenizer(tokenizer, eos_ids=ends)
     return known[key]
+
+
+def remembered_of(tokenizer: object) -> Vocabulary | None:
+    """A vocabulary of a tokenizer, whatever ends its texts, read at most once; None for what cannot be remembered."""
+    if isinstance(tokenizer, Vocabulary) or isinstance(getattr(tokenizer, "vocabulary", None), Vocabulary):
+        return vocabulary_of(tokenizer)
+    try:
+        known, size = _KNOWN.get(tokenizer, {}), len(tokenizer)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+    return next((found for key, found in known.items() if key[0] == size), None) or vocabulary_of(tokenizer)
