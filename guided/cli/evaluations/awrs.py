@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -93,13 +92,8 @@ def awrs(
     problems = read_problems(data, task or list(TaskName), limit, running.seed)
     tasks = tasks_for(problems, list(dict.fromkeys(method or MethodName)))
     with AwrsLog(out / "results.jsonl") as log:
-        work = Work(
-            log.path,
-            len(tasks),
-            lambda: records_of(tasks, settings, log),
-            lambda: len(tasks_left(tasks, settings, log)),
-            partial(place.chosen(run_here, run_on_ray), tasks, settings, log),
-        )
+        run = place.chosen(run_here, run_on_ray)
+        work = Work.of(tasks, settings, log, done=records_of, left=tasks_left, run=run)
         carry_out(_evaluation(), work, {"settings": settings.as_record()}, out, plot=place.plot, as_json=as_json)
 
 

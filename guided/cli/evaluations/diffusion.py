@@ -94,13 +94,7 @@ def diffusion(
     )
     run = RUN.run_here if workers == 1 else partial(run_in_processes, RUN, workers=workers)
     with DiffusionLog(out / "results.jsonl") as log:
-        work = Work(
-            log.path,
-            len(tasks),
-            lambda: RUN.records_of(tasks, settings, log),
-            lambda: len(RUN.tasks_left(tasks, settings, log)),
-            partial(run, tasks, settings, log),
-        )
+        work = Work.of(tasks, settings, log, done=RUN.records_of, left=RUN.tasks_left, run=run)
         carry_out(evaluation, work, {"settings": asdict(settings)}, out, plot=plot, as_json=as_json)
 
 

@@ -133,13 +133,8 @@ def jsonschemabench(
     tasks = tasks_for(rows, list(dict.fromkeys(engine)))
     here = partial(run_here, isolate=limits.isolated(engine))
     with RecordLog(out / "results.jsonl") as log:
-        work = Work(
-            log.path,
-            len(tasks),
-            lambda: records_of(tasks, settings, log),
-            lambda: len(tasks_left(tasks, settings, log)),
-            partial(place.chosen(here, run_on_ray), tasks, settings, log),
-        )
+        run = place.chosen(here, run_on_ray)
+        work = Work.of(tasks, settings, log, done=records_of, left=tasks_left, run=run)
         carry_out(_evaluation(failures), work, _facts(settings), out, plot=place.plot, as_json=as_json)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -79,6 +79,24 @@ class Work(Generic[Kept]):
     left: Callable[[], int]
     run: Callable[..., None]
     """Do what is left, given ``on_stage`` and ``on_record``."""
+
+    @classmethod
+    def of(
+        cls,
+        tasks: Sequence[Any],
+        settings: Any,
+        log: Any,
+        *,
+        done: Callable[..., list[Kept]],
+        left: Callable[..., Sequence[Any]],
+        run: Callable[..., None],
+        results_of: Callable[[Sequence[Any]], int] = len,
+    ) -> Work[Kept]:
+        """That of an evaluation's functions, which take its tasks, settings and log; ``results_of`` counts of tasks."""
+        given = (tasks, settings, log)
+        return cls(
+            log.path, results_of(tasks), partial(done, *given), lambda: results_of(left(*given)), partial(run, *given)
+        )
 
 
 def check_plot(plot: bool | None) -> None:

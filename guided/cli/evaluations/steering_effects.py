@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -72,13 +71,10 @@ def steering(
     )
     batches = batches_for(list(dict.fromkeys(method or MethodName)), limit, settings)
     with SteeringLog(out / "results.jsonl") as log:
-        work = Work(
-            log.path,
-            sum(len(batch.prompts) for batch in batches),
-            lambda: records_of(batches, settings, log),
-            lambda: sum(len(batch.prompts) for batch in tasks_left(batches, settings, log)),
-            partial(run_here, batches, settings, log),
-        )
+        work = Work.of(
+            batches, settings, log, done=records_of, left=tasks_left, run=run_here,
+            results_of=lambda some: sum(len(batch.prompts) for batch in some),
+        )  # fmt: skip
         carry_out(_evaluation(), work, {"settings": settings.as_record()}, out, plot=plot, as_json=as_json)
 
 

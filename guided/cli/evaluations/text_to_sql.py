@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -123,11 +122,6 @@ def sql(
         "questions", lambda record: f"{record.method}: {record.database} {record.id}", measure, summary_record, show
     )
     with SqlLog(out / "results.jsonl") as log:
-        work = Work(
-            log.path,
-            len(tasks),
-            lambda: records_of(tasks, settings, log),
-            lambda: len(tasks_left(tasks, settings, log)),
-            partial(RunOptions(ray, workers).chosen(run_here, run_on_ray), tasks, settings, log),
-        )
+        run = RunOptions(ray, workers).chosen(run_here, run_on_ray)
+        work = Work.of(tasks, settings, log, done=records_of, left=tasks_left, run=run)
         carry_out(evaluation, work, {"settings": settings.as_record()}, out, as_json=as_json)
