@@ -101,7 +101,7 @@ class Expressions:
                 return [*self._plain(kind, around), *self._conditional(kind, around)]
             case ("body", kind, around):
                 # What begins with a brace would be read as the function's statements.
-                braced = [("object", kind.name, around)] if isinstance(kind, Named) else None
+                braced = [("members", kind.name, 0, False, around)] if isinstance(kind, Named) else None
                 return [
                     [said("("), *option, said(")")] if option == braced else option
                     for option in self.options(("any", kind, around))
@@ -137,8 +137,6 @@ class Expressions:
                 return _arguments(signature, around)
             case ("items", item, around):
                 return [[said("]")], [said(", "), ("any", item, around), key]]
-            case ("object", name, around):
-                return [[("members", name, 0, False, around)]]
             case ("members", name, number, begun, around):
                 return self._members(name, number, begun, around)
             case ("template", around):
@@ -159,7 +157,7 @@ class Expressions:
                 found = [[said("[]")], [said("["), ("any", item, around), ("items", item, around)]]
                 return [[("operand", kind, around)], *found]
             case Named(name) if _is_written_out(self.scope.types.shapes[name]):
-                return [[("operand", kind, around)], [("object", name, around)]]
+                return [[("operand", kind, around)], [("members", name, 0, False, around)]]
         return [[("operand", kind, around)]]
 
     def _conditional(self, kind: Kind, around: Around) -> Options:

@@ -123,7 +123,7 @@ class Types:
     def _fits(self, name: str, wanted: str, assumed: frozenset[tuple[str, str]]) -> bool:
         """Whether one object type has what another asks for."""
         shape, other = self.shapes[name], self.shapes[wanted]
-        if any(base == wanted or self._fits_by_name(base, wanted) for base in shape.bases):
+        if self._extends(name, wanted):
             return True
         if not other.is_whole:
             return False
@@ -153,8 +153,8 @@ class Types:
             )
         )
 
-    def _fits_by_name(self, name: str, wanted: str) -> bool:
-        return any(base == wanted or self._fits_by_name(base, wanted) for base in self.shapes[name].bases)
+    def _extends(self, name: str, wanted: str) -> bool:
+        return any(base == wanted or self._extends(base, wanted) for base in self.shapes[name].bases)
 
     def _overrides(self, one: Signature, other: Signature, assumed: frozenset[tuple[str, str]]) -> bool:
         """Whether a method may stand for another: of methods each parameter may be the wider one."""
