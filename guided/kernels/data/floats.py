@@ -57,7 +57,7 @@ def _of_bits(typing_context: Any, bits: Any) -> Any:
 
 @inlined
 def exponential(x):
-    """The exponential of a number up to 709, within 4e-16 of itself; 0 below -708, and of NaN that.
+    """The exponential of a number up to 709, within 4e-16 of itself; 0 below -708, NaN for NaN.
 
     ``exp(x) = 2^k exp(r)`` with ``x = k log(2) + r``.  There is no branch and no table, so LLVM does several at once in
     a loop.  Those of the mathematical library go one by one.
