@@ -10,6 +10,10 @@ from guided import Vocabulary
 SINGLE_BYTES = tuple(bytes([byte]) for byte in range(256))
 
 
+OBJECT_PIECES = [b'{"', b'": ', b'", "', b'"}', b'"name"', b"na", b"me", b'"}, {"']
+"""Tokens over several parts of an object at once."""
+
+
 def of_tokens(tokens: Iterable[bytes]) -> Vocabulary:
     """These tokens, in their order, and the end of text behind them."""
     listed = [*tokens]

@@ -22,14 +22,7 @@ from tests.amounts import Refusals, mostly_slow, some
 
 LETTERS = [*vocabularies.SINGLE_BYTES]
 MERGED = [
-    b'{"',
-    b'": ',
-    b'", "',
-    b'"}',
-    b'"name"',
-    b"na",
-    b"me",
-    b'"}, {"',
+    *vocabularies.OBJECT_PIECES,
     b"\\u",
     b"\\ud83d",
     b"00",

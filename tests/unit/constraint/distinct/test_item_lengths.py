@@ -14,6 +14,7 @@ from guided.constraint.distinct.machine import DistinctMachine
 from guided.grammar.ir import Terminal
 from guided.grammar.regular.lengthening import Lengthening, lengthening
 from guided.kernels.data.layout import FAR
+from tests import vocabularies
 from tests.amounts import some
 from tests.vocabularies import SINGLE_BYTES
 
@@ -47,14 +48,7 @@ ITEMS: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 MERGED = [
-    b'{"',
-    b'": ',
-    b'", "',
-    b'"}',
-    b'"name"',
-    b"na",
-    b"me",
-    b'"}, {"',
+    *vocabularies.OBJECT_PIECES,
     b"[[",
     b", ",
     b'"], ["',
