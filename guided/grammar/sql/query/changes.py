@@ -90,7 +90,9 @@ def leave_part(query: Query) -> Query:
     around = query.parent
     assert around is not None
     outputs = tuple(Output(name, is_alias=name is not None) for name in result_of(query))
-    return around._replace(outputs=outputs, bound=True, clause=Clause.VALUES, mixture=query.mixture)
+    around = around._replace(outputs=outputs, bound=True, clause=Clause.VALUES, mixture=query.mixture)
+    # An ORDER BY behind a single part is the part's.
+    return around._replace(no_order=query.no_order and around.parts == 1)
 
 
 def leave(query: Query) -> Query:
@@ -462,11 +464,17 @@ def may_begin(clause: Clause) -> Change:
 
 def begin_order(query: Query) -> Query:
     """ORDER BY: of a set operation only columns of the result may follow."""
-    query = begun(query)
-    if query.result is None:
-        return query._replace(clause=Clause.ORDER, item=Item.COMPLEX, taint=Taint.NONE)
+    if query.result is not None:
+        return begin_compound_order(query)
+    return begun(query)._replace(clause=Clause.ORDER, item=Item.COMPLEX, taint=Taint.NONE)
+
+
+def begin_compound_order(query: Query) -> Query:
+    """ORDER BY behind set operations, or behind brackets."""
     terms = query.terms | terms_of(query)
-    return query._replace(clause=Clause.COMPOUND_ORDER, item=Item.COMPLEX, taint=Taint.NONE, terms=terms)
+    result = result_of(query) if query.result is None else query.result
+    begun_ = begun(query)._replace(result=result, terms=terms, taint=Taint.NONE)
+    return begun_._replace(clause=Clause.COMPOUND_ORDER, item=Item.COMPLEX)
 
 
 def begin_term(query: Query) -> Query | None:

@@ -130,7 +130,9 @@ def begin_any(query: Query) -> Query | None:
     items = compared_with(query)
     goal = sum(bit for name, bit in BIT.items() if name[0] == "_" and items & BIT[name[1:]])
     begun = untraced(query)
-    return begun and push(begun, goal)
+    pushed = begun and push(begun, goal)
+    # In brackets of its own a query would be read as that of ANY, whose values are compared one by one.
+    return pushed and pushed.with_top(pushed.top._replace(no_query=True))
 
 
 def compared_with(query: Query) -> int:

@@ -338,7 +338,9 @@ def _bracketed(dialect: TypedDialect, body: Rule, query: Rule) -> list[Node]:
     )  # fmt: skip
     array = seq(words("ARRAY"), list_)
     known = elements & ~sum(BIT[name] for name in LITERALS)
+    apart = Action(queries.not_first_of_any)
     rows = seq(
+        *((apart,) if dialect.system.lists else ()),
         nested,
         words("ARRAY"),
         _OPEN,
@@ -349,7 +351,7 @@ def _bracketed(dialect: TypedDialect, body: Rule, query: Rule) -> list[Node]:
     )
     shut = seq(Action(queries.shallower), _CLOSE)
     inner = seq(Action(queries.deeper), body, choice(shut, compared_row(body, query)))
-    value = seq(Action(queries.enter(ALL & ~BIT[OTHER])), query, Action(queries.leave_value), _CLOSE)
+    value = seq(apart, Action(queries.enter(ALL & ~BIT[OTHER])), query, Action(queries.leave_value), _CLOSE)
     found = [case, cast, exists, array, rows, seq(_OPEN, choice(inner, value))]
     if dialect.system.lists:
         found += [list_, try_cast]

@@ -93,6 +93,8 @@ class Operand(NamedTuple):
     """Was a column's type guessed, so that something must follow which needs it?"""
     tightest: int = _TIGHTEST
     """How tightly an operator may bind that follows."""
+    no_query: bool = False
+    """May it not begin with a query in brackets?"""
 
 
 class Calling(NamedTuple):

@@ -12,8 +12,8 @@ from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, common, is_
 
 __all__ = [
     "MOST_DEPTH", "columns_of", "deeper", "enter", "enter_any", "enter_exists", "enter_list", "leave_any",
-    "leave_array", "leave_exists", "leave_list", "leave_value", "may_nest", "next_part", "reads_itself", "shallower",
-    "within",
+    "leave_array", "leave_exists", "leave_list", "leave_value", "may_nest", "next_part", "not_first_of_any",
+    "reads_itself", "shallower", "within",
 ]  # fmt: skip
 
 MOST_DEPTH = 12
@@ -33,14 +33,22 @@ def enter(goal: int) -> Change:
 def within(query: Query, goals: tuple[int, ...] | None, *, sees: bool = True, most: int = MOST_DEPTH) -> Query | None:
     """The query that begins in brackets."""
     around = untraced(query)
-    if around is None or query.depth >= most:
+    if around is None or query.depth >= most or _is_too_far(query):
         return None
     return Query(query.system, around, sees, tables=query.tables, goals=goals, depth=query.depth + 1)
 
 
 def may_nest(query: Query) -> Query | None:
     """Where one more query may stand in brackets."""
-    return query if query.depth < MOST_DEPTH else None
+    return query if query.depth < MOST_DEPTH and not _is_too_far(query) else None
+
+
+def _is_too_far(query: Query) -> bool:
+    """Is the text in an aggregate in a list behind ANY, which DuckDB reads as a query?
+
+    A query there could not name the columns of the one around.
+    """
+    return query.system.lists and query.is_local and any(getattr(frame, "no_query", False) for frame in query.frames)
 
 
 def enter_list(query: Query) -> Query | None:
@@ -143,7 +151,18 @@ def deeper(query: Query) -> Query | None:
     if query.depth >= MOST_DEPTH or not frames.at_operand(query.top):
         return None
     heard = hear(query, "(")
-    return heard and heard._replace(depth=query.depth + 1, frames=(*query.frames, Operand(query.system, ALL)))
+    inner = Operand(query.system, ALL, no_query=is_first_of_any(query))
+    return heard and heard._replace(depth=query.depth + 1, frames=(*query.frames, inner))
+
+
+def is_first_of_any(query: Query) -> bool:
+    """Does the array of ANY begin here, in brackets of its own or not?"""
+    return query.top.no_query and not query.top.waits
+
+
+def not_first_of_any(query: Query) -> Query | None:
+    """Elsewhere."""
+    return None if is_first_of_any(query) else query
 
 
 def shallower(query: Query) -> Query | None:

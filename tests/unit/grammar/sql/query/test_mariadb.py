@@ -12,7 +12,7 @@ import pytest
 import guided
 from guided.constraint.attributed import AttributedConstraint
 from guided.errors import GuidedError
-from guided.grammar.attributed.language import AttributedLanguage
+from guided.grammar.attributed.language import At, AttributedLanguage
 from guided.grammar.sql import DatabaseSchema, reflect
 from guided.grammar.sql.connection import open_session
 from guided.grammar.sql.engines.session import ReadOnlySession
@@ -33,6 +33,10 @@ CREATE VIEW old AS SELECT name, age FROM singer WHERE age > 60
 """.strip().splitlines()
 
 TAKEN = r"""
+(SELECT name FROM singer WHERE age > 3 ORDER BY age LIMIT 3) ORDER BY name LIMIT 1;
+(SELECT DISTINCT *, 'it''s' AS `id` FROM concert AS x LEFT JOIN concert ON 1)
+(SELECT max(name) AS m FROM singer GROUP BY age WITH ROLLUP) UNION (SELECT 1) ORDER BY m
+SELECT ntile(4) OVER (PARTITION BY country ORDER BY age DESC) AS part, name FROM singer
 SELECT count(*) FROM singer
 select Name , COUNTRY  from singer where AGE > 20 order by age desc
 SELECT T1.name, COUNT(*) FROM singer AS T1 JOIN singer_in_concert AS T2 ON T1.singer_id = T2.singer_id GROUP BY T1.name
@@ -77,6 +81,9 @@ SELECT name FROM singer WHERE (country, age) NOT IN (SELECT country, max(age) FR
 """.strip().splitlines()
 
 REFUSED = r"""
+(SELECT name FROM singer LIMIT 2) ORDER BY age
+(SELECT name AS a, age AS a FROM singer) ORDER BY a
+(SELECT max(name) AS m FROM singer GROUP BY age WITH ROLLUP) ORDER BY m
 SELECT nmae FROM singer
 SELECT name FROM Singer
 SELECT S.name FROM singer s
@@ -188,6 +195,17 @@ def test_what_the_server_refuses_is_refused(
         session.prepare(text)
     for language in languages:
         assert refusal(language, text) is not None
+
+
+def test_a_bracket_owes_no_other_part(languages: tuple[AttributedLanguage, ...]) -> None:
+    begun_ = b"(SELECT distinct *, 'it''s' AS `id` FROM concert AS rowid LEFT JOIN concert"
+    for language in languages:
+        at: At | None = language.start
+        for byte in begun_:
+            assert at is not None
+            at = language.step(at, byte)
+        assert at is not None
+        assert len(language.rest(at)) <= language.price(at)
 
 
 @pytest.mark.timeout(3600 if ALL else 300)

@@ -21,7 +21,7 @@ from guided.grammar.attributed.nodes import (
 from guided.grammar.sql.query import changes as do
 from guided.grammar.sql.query import kinds
 from guided.grammar.sql.query import windows as window
-from guided.grammar.sql.query.literals import AnyString
+from guided.grammar.sql.query.literals import AnyString, Size
 from guided.grammar.sql.query.scope import CallKind, Mixture
 from guided.grammar.sql.query.select.mysql.parts import MysqlParts
 
@@ -32,10 +32,13 @@ _LONG_UNITS = """SECOND_MICROSECOND MINUTE_MICROSECOND MINUTE_SECOND HOUR_MICROS
 DAY_MICROSECOND DAY_SECOND DAY_MINUTE DAY_HOUR YEAR_MONTH"""
 _WINDOW = 14
 """Bytes of the shortest window in brackets: ends have no names of windows."""
-_RANKS = ("rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead")
+_RANKS = ("rank", "dense_rank", "percent_rank", "cume_dist", "lag", "lead")
 """Window functions that want an order, and have no frame."""
 _NUMBERS = ("row_number",)
 """Those without a frame."""
+_GROUPS = ("ntile",)
+"""Those like `_RANKS` whose argument is a number above 0, which the server checks where it is constant."""
+_MOST_GROUPS = 9_999
 
 
 _JSON = """json_array json_extract json_merge_patch json_merge_preserve json_pretty json_remove json_search json_compact
@@ -124,14 +127,17 @@ def _concatenation(parts: MysqlParts) -> Node:
 
 
 def _windows(parts: MysqlParts) -> tuple[Node, ...]:
+    some = _some(parts)
+    number = seq(Action(do.argument), Literal(LiteralForm.NUMBER, Size(1, _MOST_GROUPS)))
     kinds_of = (
-        (_name(parts, CallKind.WINDOW, only=_RANKS), True, False),
-        (_name(parts, CallKind.WINDOW, only=_NUMBERS), False, False),
-        (_name(parts, CallKind.WINDOW, but=(*_RANKS, *_NUMBERS)), False, True),
+        (_name(parts, CallKind.WINDOW, only=_RANKS), some, True, False),
+        (_name(parts, CallKind.WINDOW, only=_GROUPS), number, True, False),
+        (_name(parts, CallKind.WINDOW, only=_NUMBERS), some, False, False),
+        (_name(parts, CallKind.WINDOW, but=(*_RANKS, *_GROUPS, *_NUMBERS)), some, False, True),
     )
     return tuple(
-        seq(name, _some(parts), _closed(parts), _over(parts, orders=orders, frames=frames))
-        for name, orders, frames in kinds_of
+        seq(name, arguments, _closed(parts), _over(parts, orders=orders, frames=frames))
+        for name, arguments, orders, frames in kinds_of
     )
 
 

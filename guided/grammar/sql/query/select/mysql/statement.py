@@ -46,11 +46,11 @@ def _parts(parts: MysqlParts) -> Node:
 
 
 def _bracketed(parts: MysqlParts) -> Node:
-    """A whole statement whose parts stand in brackets, with ORDER BY and LIMIT of their own."""
+    """A whole statement in brackets, or one whose parts stand in such, with ORDER BY and LIMIT of their own."""
     inside = _parts(parts)
     one = seq(parts.open, Action(do.enter_part), inside, Action(do.leave_part), parts.close)
-    more = _more(parts, one)
-    return seq(one, more, Star(more), maybe(_order(parts)), maybe(_limit(parts)))
+    order = _order(parts, do.begin_compound_order)
+    return seq(one, Star(_more(parts, one)), maybe(order), maybe(_limit(parts)))
 
 
 def _with(parts: MysqlParts) -> Node:
@@ -101,7 +101,7 @@ def _core(parts: MysqlParts) -> Node:
     )
 
 
-def _order(parts: MysqlParts) -> Node:
+def _order(parts: MysqlParts, begin: do.Change = do.begin_order) -> Node:
     direction = maybe(choice(words("ASC"), words("DESC")))
     term = seq(
         choice(
@@ -110,9 +110,7 @@ def _order(parts: MysqlParts) -> Node:
         ),
         Action(do.end_term),
     )
-    return seq(
-        Action(do.may_order), words("ORDER BY"), Action(do.begin_order), listed(seq(term, direction), parts.comma)
-    )
+    return seq(Action(do.may_order), words("ORDER BY"), Action(begin), listed(seq(term, direction), parts.comma))
 
 
 def _limit(parts: MysqlParts) -> Node:

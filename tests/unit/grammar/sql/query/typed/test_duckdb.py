@@ -33,6 +33,7 @@ DATABASE = (
 )
 
 TAKEN = """
+SELECT age = ANY (ARRAY[1] || ARRAY(SELECT 1)), age = ALL ([sum(singer_id)]) FROM singer GROUP BY age
 SELECT count(*) FROM singer
 select Name , COUNTRY  from "SINGER" where AGE > 20 order by age desc nulls last
 SELECT T1.name, count(*) FROM singer AS T1 JOIN singer_in_concert AS T2 ON T1.singer_id = T2.singer_id GROUP BY T1.name
@@ -100,6 +101,10 @@ SELECT [1, 2, 3], ['a', name], TRY_CAST(name AS INTEGER) FROM singer
 """.strip().splitlines()
 
 REFUSED = """
+SELECT 1 = ANY (ARRAY(SELECT 1))
+SELECT 1 = ANY ((ARRAY(VALUES (1))))
+SELECT 1 = ANY ((SELECT ARRAY[1]))
+SELECT age, age = ALL ([sum((SELECT singer_id))]) FROM singer GROUP BY age
 SELECT age IN (1, 2) > ALL (SELECT true) FROM singer
 SELECT name LIKE 'a' > ALL (SELECT true) FROM singer
 SELECT age > ALL (SELECT 2) + 1 FROM singer

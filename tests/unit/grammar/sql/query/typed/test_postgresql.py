@@ -28,6 +28,7 @@ DATABASE = (
 )
 
 TAKEN = """
+SELECT 1 = ANY (ARRAY(SELECT 1))
 SELECT count(*) FROM singer
 select Name , COUNTRY  from Singer where AGE > 20 order by age desc nulls last
 SELECT T1.name, count(*) FROM singer AS T1 JOIN singer_in_concert AS T2 ON T1.singer_id = T2.singer_id GROUP BY T1.name
@@ -94,6 +95,7 @@ SELECT count(*) FROM singer HAVING count(*) > 1
 """.strip().splitlines()
 
 REFUSED = """
+SELECT 1 = ANY ((SELECT ARRAY[1]))
 SELECT nmae FROM singer
 SELECT name FROM singer WHERE age = 'old'
 SELECT name FROM singer WHERE age = name
@@ -180,7 +182,7 @@ def prepare(cursor: Any, text: str) -> None:
 
     cursor.execute(f"PREPARE asked AS {text.removesuffix(';')}")
     cursor.execute("DEALLOCATE asked")
-    with contextlib.suppress(psycopg.errors.DataError):
+    with contextlib.suppress(psycopg.errors.DataError, psycopg.errors.ProgramLimitExceeded):
         cursor.execute(f"EXPLAIN {text}")
 
 
