@@ -146,6 +146,9 @@ def drafts(small: TransformersModel | None) -> dict[str, Drafting]:
             "small model, tree": Drafting(Model(small, Branching((3, 2, 1, 1)), by_rule=True), Fixed(24)),
             "small model, chain of 8 by rule": Drafting(Model(small, Chain(8), by_rule=True), Fixed(8)),
             "small model, drafted meanwhile": Drafting(Overlapped(Model(small, Chain(8), by_rule=True)), Fixed(8)),
+            "small model, drafted meanwhile, pre-verify": Drafting(
+                Overlapped(Model(small, Chain(8), by_rule=True), pre_verify=True), Fixed(8)
+            ),
             "small model, optimal tree": Drafting(Model(small, OptTree(8), by_rule=True), Fixed(16)),
             "small model, chain of 20": Drafting(Model(small, Chain(20, Confidence()), by_rule=True), Fixed(20)),
             "small model and lookup": Drafting(

@@ -19,6 +19,7 @@ from guided.draft import (
     Judge,
     Model,
     OtherVocabulary,
+    Overlapped,
     Typical,
     reward_guided,
     speculate,
@@ -93,6 +94,21 @@ def test_the_law_of_texts_of_several_rounds(shape, by_block):
     asked = {"model": target, "max_tokens": 5, "prompt": [0, 1]}
     found = law(lambda: Model(small, shape), None, budget=2, by_block=by_block, **asked)
     assert distance(law(lambda: None, None, **asked), found) < 1e-9
+
+
+@pytest.mark.parametrize("pre_verify", [False, True])
+def test_the_law_of_texts_whose_lines_are_drafted_meanwhile(pre_verify):
+    """A line is verified by a token that was drawn without it, then by the pass over what is left of it."""
+    target, small = (TableModel.random(seed, width=2, eos_ids=[]) for seed in (3, 4))
+    asked = {"model": target, "max_tokens": 6, "prompt": [0, 1]}
+    hits = []
+
+    def overlapped():
+        hits.append(Overlapped(Model(small, Chain(2), by_rule=True), pre_verify=pre_verify))
+        return hits[-1]
+
+    assert distance(law(lambda: None, None, **asked), law(overlapped, None, budget=2, **asked)) < 1e-9
+    assert {drafter.hits for drafter in hits} >= {0, 1}
 
 
 @pytest.mark.parametrize("name", list(DRAFTS)[:10])

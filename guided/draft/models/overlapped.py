@@ -1,10 +1,11 @@
 """`Overlapped`: the draft model goes on drafting in a thread while the target verifies what it drafted before.
 
-PEARL (Liu et al., 2024, arXiv 2408.11850), its post-verify half: the next line is drafted behind the present one, as if
-all of it were accepted and the token that the target adds were the draft's own.  Where that comes true the next round
-has its draft already; where it does not, what was drafted ahead is thrown away and drafting begins anew.  The other
-half, which verifies a first token while the others are being drafted, needs passes of the target without a draft and is
-not here.  Reconstructed from the paper's text.
+PEARL (Liu et al., 2024, arXiv 2408.11850), reconstructed from the paper's text.  Its post-verify half: the next line is
+drafted behind the present one, as if all of it were accepted and the token that the target adds were the draft's own.
+Where that comes true the next round has its draft already; where it does not, what was drafted ahead is thrown away.
+Its pre-verify half is what then comes: the target goes on by one token without a draft, while a line for the same place
+is drafted; that token verifies the line's first one, and where both are equal the rest of the line is the next draft.
+Without ``pre_verify`` the target waits for a line instead.
 
 What it is worth is the time of drafting that hides behind passes of the target: nothing where a draft costs next to
 nothing, nothing where both models share one processor that either of them fills, and it costs a draft for each miss.
@@ -42,7 +43,9 @@ class Overlapped:
     """Drafts the lines of a `Model` in a `Chain`, each while the one before is verified.
 
     The tokens are chosen by rule, since what is drawn has to be proposed, and a line that was drafted ahead may not be.
-    Raises `UnsupportedError` for other shapes, drawn tokens, and a confidence, which learns from each round in turn.
+    With ``pre_verify`` no pass waits for a draft: worth it where drafting a line takes about as long as a pass, or
+    longer; where it takes much less, a pass with a line behind it gives more than one without.  Raises
+    `UnsupportedError` for other shapes, drawn tokens, and a confidence, which learns from each round in turn.
 
     >>> import numpy as np
     >>> from guided import draft
@@ -57,7 +60,7 @@ class Overlapped:
     lines = True
     """Its proposals are lines."""
 
-    def __init__(self, drafter: Model) -> None:
+    def __init__(self, drafter: Model, *, pre_verify: bool = False) -> None:
         shape = drafter.shape
         if type(drafter) is not Model or not drafter.by_rule or not isinstance(shape, Chain) or shape.confidence:
             raise UnsupportedError(
@@ -66,6 +69,7 @@ class Overlapped:
                 remedy="Pass a guided.draft.Model(small, Chain(n), by_rule=True), without a Confidence.",
             )
         self.drafter = drafter
+        self.pre_verify = pre_verify
         self.hits = 0
         """Rounds of a row that found their draft ready."""
         self.misses = 0
@@ -84,7 +88,9 @@ class Overlapped:
         self.hits += len(found)
         missing = [context for context in contexts if context.row not in found]
         self.misses += len(missing)
-        if missing:
+        if missing and self.pre_verify:
+            found |= {context.row: Proposal() for context in missing}
+        elif missing:
             for context, proposal in zip(missing, self.drafter.draft(chance, missing), strict=True):
                 found[context.row] = proposal
         self._begin(chance, [(context, found[context.row].tree.tokens) for context in contexts])
@@ -100,7 +106,8 @@ class Overlapped:
 
     def _begin(self, chance: Chance, drafted: Sequence[tuple[Context, tuple[int, ...]]]) -> None:
         """Start a thread that drafts behind these lines."""
-        behind = [after for context, line in drafted if (after := _behind(context, line)) is not None]
+        pairs = [(context, line) for context, line in drafted if line or self.pre_verify]
+        behind = [after for context, line in pairs if (after := _behind(context, line)) is not None]
         if not behind:
             return
         ahead = self._ahead = _Ahead(behind)
@@ -137,15 +144,15 @@ class Overlapped:
 
 
 def _behind(context: Context, line: tuple[int, ...]) -> Context | None:
-    """The place behind a row's line; None where nothing can come there."""
+    """The place behind a row's line, or behind its text where there is none; None where nothing can come there."""
     constraint, state = context.constraint, context.state
     masks = RowMasks(constraint, end_in_time=context.row_masks.end_in_time)
     for token in line:
         state = masks.advance(state, token)
     ended = constraint is not None and state in (0, constraint.end)
-    if not line or ended or context.depth <= len(line):
+    if ended or context.depth <= len(line):
         return None
     return replace(
-        context, tokens=[*context.tokens, *line], state=state, depth=context.depth - len(line), masks=masks, n_unseen=1,
-        hidden=None,
+        context, tokens=[*context.tokens, *line], state=state, depth=context.depth - len(line), masks=masks,
+        n_unseen=1 if line else context.n_unseen, hidden=None,
     )  # fmt: skip

@@ -55,8 +55,34 @@ def test_both_models_run_at_the_same_time():
     assert drafter.hits >= counts.passes - 2, "the last round drafts nothing"
 
 
+def test_pre_verify_no_pass_waits_for_a_draft():
+    """The target goes on by one token while the first line is drafted, and again where a line was refused."""
+    drafted, together = threading.Event(), []
+
+    def target(tokens):
+        # The first pass after the prompt does not end before the draft model has been asked for the same place.
+        if len(tokens) == 2:
+            together.append(drafted.wait(10.0))
+        return counting(tokens)
+
+    def small(tokens):
+        assert threading.current_thread().name == "guided draft ahead"
+        drafted.set()
+        return sometimes_wrong(tokens)
+
+    drafter = Overlapped(Model(table(small), Chain(3), by_rule=True), pre_verify=True)
+    (text,), counts = speculate(0, table(target), [[0]], [None], drafter, max_tokens=24, greedy=True, policy=Fixed(3))
+    assert list(text.tokens) == [n % (WIDTH - 1) for n in range(1, 25)]
+    assert together == [True]
+    assert counts.tokens == 1 + counts.passes + counts.accepted
+    assert counts.passes <= 14
+    assert drafter.misses >= 3, "the first line, and those after refusals"
+    assert drafter.hits + drafter.misses <= counts.passes
+
+
+@pytest.mark.parametrize("pre_verify", [False, True])
 @pytest.mark.parametrize("small", [counting, sometimes_wrong])
-def test_texts_are_those_without_it(small):
+def test_texts_are_those_without_it(small, pre_verify):
     """In batches whose rows hit and miss at different times, under a grammar with forced tokens, and run after run."""
     vocabulary = guided.Vocabulary.from_tokens(
         [*(bytes([97 + i]) for i in range(WIDTH - 1)), None], eos_ids=[WIDTH - 1]
@@ -65,7 +91,7 @@ def test_texts_are_those_without_it(small):
     target = table(counting)
     prompts, constraints = [[0], [3, 4], [2]], [None, grammar, grammar]
     plain, _ = speculate(0, target, prompts, constraints, max_tokens=30, greedy=True)
-    drafter = Overlapped(Model(table(small), Chain(4), by_rule=True))
+    drafter = Overlapped(Model(table(small), Chain(4), by_rule=True), pre_verify=pre_verify)
     for seed in range(2):
         found, counts = speculate(
             seed, target, prompts, constraints, drafter, max_tokens=30, greedy=True, policy=Fixed(4)
