@@ -194,6 +194,14 @@ class Constraint:
         """
         return len(self._machine.completions.tokens(state))
 
+    def is_ample(self, state: int, budget: int) -> bool:
+        """Is a text sure to fit in ``budget`` tokens, as `fill_budget_mask` counts them, whichever token comes next?
+
+        Costs a mask and no search; False also where that does not tell.
+        """
+        need = self._needs.get(state)
+        return budget >= (self._need(state) if need is None else need)
+
     def fill_budget_mask(self, state: int, row: NDArray[np.uint32], budget: int) -> None:
         """As `fill_mask`, but only tokens after which the text can still be completed within ``budget`` tokens.
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from guided.constraint.batch import fill_masks
+from guided.constraint.batch import fill_masks, mask_rows
 from guided.constraint.protocol import Constrains
-from guided.errors import GuidedError
+from guided.errors import GuidedError, LimitError, VocabularyError
 
 __all__ = ["Matcher", "fill_rows"]
 
@@ -133,8 +133,27 @@ class Matcher:
             ) from None
 
     def fill(self, row: Any) -> None:
-        """Write the mask of the next token to ``row``, ``int32`` or ``uint32[words]``; see `fill_rows`."""
-        fill_rows([self], row[None])
+        """Write the mask of the next token to ``row``, ``int32`` or ``uint32[words]``; see `fill_rows`.
+
+        A mask that was made before takes less than half of the time that it takes by `fill_rows`.
+        """
+        whole = mask_rows(row[None])[0]
+        n_words = self.constraint.vocabulary.n_words
+        if n_words > whole.size:
+            raise VocabularyError(
+                f"a row of {whole.size} words is too narrow for a vocabulary of {n_words} words",
+                remedy="Allocate masks for the vocabulary's size.",
+            )
+        whole[n_words:] = 0
+        own, budget = whole[:n_words], self.budget
+        if budget is None:
+            self.constraint.fill_mask(self._states[-1], own)
+            return
+        try:
+            self.constraint.fill_budget_mask(self._states[-1], own, budget)
+        except LimitError:
+            # A token was accepted that no mask within the budget had.
+            self.constraint.fill_mask(self.constraint.end, own)
 
 
 def fill_rows(matchers: Sequence[Matcher], rows: Any, threads: int = 1) -> None:

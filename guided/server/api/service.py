@@ -25,6 +25,7 @@ from guided.server.api.reading.special import SpecialTokens
 from guided.server.api.reading.thinking import ThinkingReader
 from guided.server.api.settings import Settings
 from guided.server.scheduling import Job, Stream
+from guided.server.scheduling.compiler import is_ample
 
 __all__ = ["Schedules", "Service"]
 
@@ -111,10 +112,13 @@ class Service:
                 f"the prompt has {n_prompt} tokens, which leaves {max(room, 0)} of the model's {self.room}",
                 param=param if room > 0 else "messages", code="context_length_exceeded",
             )  # fmt: skip
-        most = wanted.max_tokens
-        least = 1 if constraint is None else constraint.shortest_completion(constraint.start) + 1
-        if most is None:
-            most = max(self.settings.default_tokens, least)
+        most = self.settings.default_tokens if wanted.max_tokens is None else wanted.max_tokens
+        within = most if room is None else min(most, room)
+        least = 1
+        if constraint is not None and not is_ample(constraint, within):
+            least = constraint.shortest_completion(constraint.start) + 1
+        if wanted.max_tokens is None:
+            most = max(most, least)
             most = most if room is None else min(most, room)
         if least > most:
             error = LimitError(

@@ -4,7 +4,7 @@
 * `limits`: `SchedulerLimits`; `refusals`: `Busy` and `Closing`, what a scheduler raises instead of taking a job.
 * `scheduler`: `Scheduler`, a thread that runs `lane`: the rows of a batch.  `growing` is one of them, `laws` draws
   its tokens, `masking` fills its masks, `writer` writes its text.  `runs` is for what runs the model itself.
-* `compiler`: `Compiler`, grammars beside the event loop.
+* `compiler`: `Compiler`, grammars beside the event loop.  `handing_over`: threads that share the interpreter.
 """
 
 from guided.server.scheduling.compiler import Asked, Compiler, CompilerLimits

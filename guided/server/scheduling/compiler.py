@@ -1,19 +1,16 @@
 """`Compiler`: what requests ask for, compiled in threads beside the event loop and kept by content.
 
 Work is counted (`guided.Limits`), so that a hostile grammar ends soon, and most of it runs without the interpreter's
-lock.  A constraint comes with its first mask and shortest text made: what is dear about a grammar is found here, and
-not in the batch.
+lock.  A constraint comes with its first mask made, priced, and a shortest text that is long: what is dear about a
+grammar is found here, and not in the batch.
 """
 
 from __future__ import annotations
 
 import asyncio
-import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
@@ -21,18 +18,29 @@ from typing import Protocol
 import numpy as np
 
 from guided.constraint.compile import compile as compile_grammar
+from guided.constraint.constraint import Constraint
 from guided.constraint.limits import Limits
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, LimitError
 from guided.grammar.ir import Grammar
 from guided.kernels.loading import load_compiled
 from guided.server.scheduling.counters import Rate
+from guided.server.scheduling.handing_over import handing_over
 from guided.server.scheduling.refusals import Busy, Closing
 from guided.server.scheduling.waiting import FairQueue
 from guided.serving.compilation import WARM, read_through
 from guided.vocab import Vocabulary
 
-__all__ = ["Asked", "Compiler", "CompilerLimits"]
+__all__ = ["Asked", "Compiler", "CompilerLimits", "is_ample"]
+
+SHORT = 64
+"""Tokens within which a text surely ends whose shortest is not looked for here: that would take 3 of the 6 ms of an
+everyday schema."""
+
+
+def is_ample(constraint: Constrains, budget: int) -> bool:
+    """Is a whole text sure to fit in so many tokens?  False also where that does not tell without a search."""
+    return isinstance(constraint, Constraint) and constraint.is_ample(constraint.start, budget)
 
 
 class Asked(Protocol):
@@ -58,11 +66,6 @@ class CompilerLimits:
     """Requests whose constraint or error is kept, those used last."""
     work: Limits | None = None
     """Of each grammar; None: the default."""
-    switch_seconds: float | None = 0.0002
-    """While a grammar is compiled, a thread hands over the interpreter to one that waits after so long; None: as Python
-    has it.  A pass of the model gives the interpreter up at every operation and waits for it again, each time for this
-    long.  With Python's 5 ms and 8 clients the 99th percentile of the time between tokens beside hostile schemas was
-    42, 72, 76 and 80 ms in four runs, with this 34, 39, 50 and 70 ms in turns with it; others used the machine."""
 
 
 class Compiler:
@@ -77,8 +80,6 @@ class Compiler:
         self._rate = Rate()
         self._closing = False
         self._ready: Future[None] = Future()
-        self._compiling = 0
-        self._usual = sys.getswitchinterval()
         self._threads = [
             threading.Thread(target=self._work, name=f"compiler-{number}", daemon=True)
             for number in range(self.limits.threads)
@@ -150,7 +151,7 @@ class Compiler:
                     self._lock.wait()
                 request, future = self._queue.take()
             try:
-                with self._handing_over():
+                with handing_over():
                     constraint = self._made(request)
                 future.set_result(constraint)
             except GuidedError as error:
@@ -161,27 +162,11 @@ class Compiler:
                 future.set_exception(LimitError(f"the grammar could not be compiled: {type(error).__name__}: {error}"))
             self._rate.ended()
 
-    @contextmanager
-    def _handing_over(self) -> Iterator[None]:
-        """Threads that wait for the interpreter get it soon, as long as some thread of this compiler is in here."""
-        seconds = self.limits.switch_seconds
-        with self._lock:
-            if not self._compiling and seconds is not None:
-                self._usual = sys.getswitchinterval()
-                sys.setswitchinterval(min(seconds, self._usual))
-            self._compiling += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._compiling -= 1
-                if not self._compiling and seconds is not None:
-                    sys.setswitchinterval(self._usual)
-
     def _made(self, request: Asked) -> Constrains:
         constraint = compile_grammar(request.grammar(self._vocabulary), self._vocabulary, limits=self.limits.work)
         constraint.fill_mask(constraint.start, np.empty(self._vocabulary.n_words, np.uint32))
-        constraint.shortest_completion(constraint.start)
+        if not is_ample(constraint, SHORT):
+            constraint.shortest_completion(constraint.start)
         return constraint
 
 

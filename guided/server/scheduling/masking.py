@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from guided import tokenset
 from guided.errors import GuidedError, LimitError
 from guided.lm import LanguageModel
-from guided.serving.matcher import Matcher, fill_rows
+from guided.serving.matcher import Matcher
 from guided.steer import Declaration, Seen
 from guided.steer.masking import only_allowed
 
@@ -41,7 +41,7 @@ class Pending:
     def fill(self) -> None:
         """Fill the row."""
         try:
-            fill_rows([self.matcher], self.row[None])
+            self.matcher.fill(self.row)
         except GuidedError as error:
             self.error = error
         except Exception as error:  # A bug, or no memory: one row's matter, not that of the thread.

@@ -20,6 +20,7 @@ from guided.lm import LanguageModel
 from guided.server.scheduling.counters import Counters, Rate
 from guided.server.scheduling.events import Failed, Finished, Reason, Token
 from guided.server.scheduling.growing import Growing
+from guided.server.scheduling.handing_over import handing_over
 from guided.server.scheduling.jobs import Job
 from guided.server.scheduling.lane import Lane
 from guided.server.scheduling.limits import SchedulerLimits
@@ -166,23 +167,28 @@ class Scheduler:
         try:
             while True:
                 self._wake.clear()
-                self._admit()
-                lanes = [lane for lane in (self._shared, *self._own.values()) if len(lane)]
-                if not lanes:
+                with handing_over():
+                    grows = self._turn()
+                if not grows:
                     with self._lock:
                         if self._closing:
                             return
                         idle = not len(self._waiting)
                     if idle:
                         self._wake.wait()
-                    continue
-                for lane in lanes:
-                    self._step(lane)
-                with self._lock:
-                    self._own = {key: lane for key, lane in self._own.items() if len(lane)}
         finally:
             self._filler.close()
             self._ended.set()
+
+    def _turn(self) -> bool:
+        """Let in who may enter, and a step of every lane; False where no text grows."""
+        self._admit()
+        lanes = [lane for lane in (self._shared, *self._own.values()) if len(lane)]
+        for lane in lanes:
+            self._step(lane)
+        with self._lock:
+            self._own = {key: lane for key, lane in self._own.items() if len(lane)}
+        return bool(lanes)
 
     def _step(self, lane: Lane) -> None:
         """One token more for every row of a lane.  Whatever goes wrong ends that lane's jobs, not the thread."""

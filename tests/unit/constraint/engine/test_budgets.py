@@ -196,3 +196,20 @@ def test_bounded_texts_are_as_far_from_the_end_as_others(
         masks.append(np.array(found))
     assert np.array_equal(*masks) and len(masks[0]) > 20
     assert any(asked) is is_like
+
+
+def test_an_ample_budget_forbids_nothing() -> None:
+    vocabulary = guided.Vocabulary.from_tokens([*vocabularies.SINGLE_BYTES, b"abc", None], eos_ids=[257])
+    constraint = guided.compile(guided.regex('"(abc|[x-z]{2,5})*"[0-9]{3}'), vocabulary)
+    plain, bounded = np.zeros((2, vocabulary.n_words), np.uint32)
+    state, tried = constraint.start, 0
+    for byte in b'"abcxy"12':
+        constraint.fill_mask(state, plain)
+        for budget in range(constraint.shortest_completion(state) + 1, 20):
+            constraint.fill_budget_mask(state, bounded, budget)
+            if constraint.is_ample(state, budget):
+                tried += 1
+                assert (plain == bounded).all()
+        assert not constraint.is_ample(state, constraint.shortest_completion(state))
+        state = constraint.advance(state, byte)
+    assert tried > 20

@@ -14,8 +14,11 @@ from guided.errors import GrammarError, LimitError
 from guided.grammar.ir import Grammar
 from guided.server.scheduling import Busy, Closing, Compiler, CompilerLimits
 from guided.server.scheduling import compiler as scheduling_compiler
+from guided.server.scheduling.compiler import SHORT, is_ample
+from guided.server.scheduling.handing_over import SECONDS
 from guided.serving.requests import Request, RequestKind
 from guided.vocab import Vocabulary
+from tests import vocabularies
 
 VOCABULARY = Vocabulary.from_tokens([bytes([byte]) for byte in range(97, 123)] + [None], eos_ids=[26])
 
@@ -26,8 +29,10 @@ class Slow:
 
     name: str
     go: threading.Event = field(default_factory=threading.Event, compare=False)
+    begun: threading.Event = field(default_factory=threading.Event, compare=False)
 
     def grammar(self, vocabulary: Vocabulary | None = None) -> Grammar:
+        self.begun.set()
         assert self.go.wait(20)
         if self.name == "bug":
             raise KeyError("a bug")
@@ -141,16 +146,36 @@ def test_the_interpreter_is_handed_over_sooner_while_grammars_are_compiled() -> 
         tasks = [asyncio.create_task(compiler.compiled(each)) for each in (slow, bug)]
         for _ in range(200):
             await asyncio.sleep(0.01)
-            if compiler._compiling == 2:
+            if slow.begun.is_set() and bug.begun.is_set():
                 break
-        assert sys.getswitchinterval() == pytest.approx(0.0002)
+        assert sys.getswitchinterval() == pytest.approx(SECONDS)
         bug.go.set()
         with pytest.raises(LimitError, match="a bug"):
             await tasks[1]
-        assert sys.getswitchinterval() == pytest.approx(0.0002)
+        assert sys.getswitchinterval() == pytest.approx(SECONDS)
         slow.go.set()
         await tasks[0]
         assert sys.getswitchinterval() == pytest.approx(usual)
+        compiler.close()
+
+    asyncio.run(run())
+
+
+def test_only_a_shortest_text_that_may_be_long_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    shortest, asked = guided.Constraint.shortest_completion, list[guided.Constraint]()
+
+    def noted(constraint: guided.Constraint, state: int) -> int:
+        asked.append(constraint)
+        return shortest(constraint, state)
+
+    monkeypatch.setattr(guided.Constraint, "shortest_completion", noted)
+
+    async def run() -> None:
+        compiler = Compiler(Vocabulary.from_tokens([*vocabularies.SINGLE_BYTES, None], eos_ids=[256]))
+        for text in (f"a{{{SHORT // 2}}}", f"a{{{SHORT}}}"):
+            constraint = await compiler.compiled(Request(RequestKind.REGEX, text))
+            assert is_ample(constraint, SHORT) is (constraint not in asked)
+        assert asked == [constraint] and not is_ample(constraint, SHORT)
         compiler.close()
 
     asyncio.run(run())

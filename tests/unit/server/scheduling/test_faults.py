@@ -26,8 +26,8 @@ from guided.server.scheduling import (
     Scheduler,
     SchedulerLimits,
     Token,
-    masking,
 )
+from guided.serving.matcher import Matcher
 from guided.steer import Contrastive, Declaration, Seen, Stack
 from tests.unit.server.scheduling.test_scheduler import job, model, read, serve, together
 
@@ -302,13 +302,13 @@ def test_a_steered_prompt_that_is_read_in_pieces_is_a_prompt(model: LoadedModel)
 def test_each_mask_of_a_steered_job_is_made_once(model: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
     """And is there for the steerer, which speaks after it: the prompt is read in pieces, which are no text."""
     plain = replace(job(model, 2), constraint=guided.compile(guided.regex("[0-9]{3,9}"), model.vocabulary))
-    fill, made = masking.fill_rows, [0]
+    fill, made = Matcher.fill, [0]
 
     def counted(*arguments: Any) -> None:
         made[0] += 1
         fill(*arguments)
 
-    monkeypatch.setattr(masking, "fill_rows", counted)
+    monkeypatch.setattr(Matcher, "fill", counted)
     monkeypatch.setattr("guided.draft.masks.fill_masks", None)
     pieces = SchedulerLimits(prompt_tokens=len(plain.prompt) // 3)
     seen: list[int] = []
