@@ -39,6 +39,7 @@ from guided.draft.heads.load_heads import load_heads, new_heads
 from guided.draft.heads.load_published import load_published
 from guided.draft.heads.losses import DraftLoss, draft_losses
 from guided.draft.heads.medusa import MedusaHeads
+from guided.draft.heads.parallel_prompts import ParallelPrompts, PromptedTree, prompted_tree
 from guided.draft.heads.prefixed import Prefixed, PrefixedHeads, fit_prefixed, load_prefixed, prefixed_examples
 from guided.draft.loop.reward_guided import RewardGuided, reward_guided
 from guided.draft.loop.speculate import Speculated, speculate
@@ -124,6 +125,7 @@ __all__ = [
     "OptTree",
     "OtherVocabulary",
     "Overlapped",
+    "ParallelPrompts",
     "Part",
     "Path",
     "Planned",
@@ -131,6 +133,7 @@ __all__ = [
     "Prefixed",
     "PrefixedHeads",
     "PromptLookup",
+    "PromptedTree",
     "Proposal",
     "Recycling",
     "RewardGuided",
@@ -172,6 +175,7 @@ __all__ = [
     "new_heads",
     "optimal_tree",
     "prefixed_examples",
+    "prompted_tree",
     "reward_guided",
     "search_skips",
     "speculate",

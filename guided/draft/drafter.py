@@ -113,6 +113,8 @@ class Observed:
 
     hidden: torch.Tensor | None = None
     """``[len(tree), d]``: the hidden states there, for drafts that need them."""
+    prompted: Mapping[int, torch.Tensor] = field(default_factory=dict)
+    """By node, -1 being the text, the scores ``[n, V]`` after the prompt tokens that were read behind it."""
 
     @property
     def fed(self) -> tuple[int, ...]:

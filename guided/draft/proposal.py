@@ -81,6 +81,9 @@ class Proposal:
 
     groups: dict[int, list[Group]] = field(default_factory=dict)
     """By parent node; -1 is the text itself."""
+    prompted: dict[int, int] = field(default_factory=dict)
+    """How many of the model's prompt tokens are read behind a node, where it has any: what it says after them is shown
+    to the drafter (`Observed.prompted`), and nothing of them is verified or kept."""
     _tokens: list[int] = field(default_factory=list)
     _parents: list[int] = field(default_factory=list)
     _children: dict[tuple[int, int], int] = field(default_factory=dict)
@@ -127,6 +130,8 @@ class Proposal:
                     child = other.child(parent, token)
                     assert child is not None
                     nodes[child] = node
+        for node, n in other.prompted.items():
+            self.prompted[nodes[node]] = max(n, self.prompted.get(nodes[node], 0))
 
     def add_chain(self, tokens: Sequence[int], parent: int = -1) -> None:
         """Add tokens chosen by rule, one after the other."""

@@ -128,7 +128,13 @@ class Network:
             masked_heads=cached and self.architecture.head_outputs is not None,
             encoder=self.architecture.encodes,
             tied_embeddings=self.architecture.ties_embeddings,
+            prompt_tokens=self._n_prompt_tokens if self.caching is Caching.RAGGED else 0,
         )
+
+    @property
+    def _n_prompt_tokens(self) -> int:
+        """Ids from `width` on that the embedding knows besides, see `guided.hf.prompt_tokens`."""
+        return int(getattr(self.model.get_input_embeddings(), "n_prompt_tokens", 0))
 
     @property
     def keeps_states(self) -> bool:

@@ -192,6 +192,8 @@ class Abilities:
     """An encoder reads the prompt: a longer prompt is then not the same as a longer sequence."""
     tied_embeddings: bool = False
     """The input and the output embeddings are one matrix: logits read at layer 0 repeat the input."""
+    prompt_tokens: int = 0
+    """Ids from ``width`` on that a draft tree may hold and no text: prompt tokens, which are read and never written."""
 
 
 @dataclass

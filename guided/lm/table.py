@@ -29,7 +29,8 @@ class TableModel:
     ``logprobs(tokens)`` gives ``width`` numbers, natural logarithms; -inf is allowed, NaN, +inf and nothing but -inf
     are not, and they are passed on as they are, normalised or not.  ``layers``, ``hidden`` and ``masked`` serve the
     needs of those names: a function for the embedding and for each block but the last one, whose scores are
-    ``logprobs``; the hidden state; and the scores when a set of heads is masked.
+    ``logprobs``; the hidden state; and the scores when a set of heads is masked.  Of ``prompt_tokens`` the functions
+    are given the ids from ``width`` on.
 
     Raises `GuidedError` for end-of-text ids that it does not score.
 
@@ -47,6 +48,7 @@ class TableModel:
         layers: Sequence[Callable[[Tokens], ArrayLike]] = (),
         hidden: Callable[[Tokens], ArrayLike] | None = None,
         masked: Callable[[Tokens, frozenset[tuple[int, int]]], ArrayLike] | None = None,
+        prompt_tokens: int = 0,
     ) -> None:
         self.width = int(width)
         self.eos_ids = frozenset(int(end) for end in eos_ids)
@@ -54,8 +56,9 @@ class TableModel:
         if outside:
             raise GuidedError(f"the end-of-text ids {sorted(outside)} are not in range({width})")
         self.can = Abilities(
-            crop=True, tree=True, layers=len(layers), hidden=hidden is not None, masked_heads=masked is not None
-        )
+            crop=True, tree=True, layers=len(layers), hidden=hidden is not None, masked_heads=masked is not None,
+            prompt_tokens=prompt_tokens,
+        )  # fmt: skip
         self.calls = Calls()
         self._logprobs = logprobs
         self._layers = tuple(layers)
@@ -212,7 +215,7 @@ class TableSequences:
         """Scores of every node of a tree for each row; appends nothing."""
         texts: list[list[Tokens]] = []
         for row, tree in zip(self._rows, one_each(trees, len(self)), strict=True):
-            ids = checked_ids(tree.tokens, self._model.width)
+            ids = checked_ids(tree.tokens, self._model.width + self._model.can.prompt_tokens)
             texts.append([row + tuple(ids[node] for node in tree.path(end)) for end in range(len(tree))])
         self._count([text for of_row in texts for text in of_row], any(texts))
         self._trees = list(trees)

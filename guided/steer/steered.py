@@ -36,6 +36,7 @@ class SteeredModel:
             crop=all(each.can.crop for each in models),
             tree=not self.plan.looks_ahead and all(each.can.tree for each in models),
             encoder=self.plan.reads_prompt_end or any(each.can.encoder for each in models),
+            prompt_tokens=0,
         )
 
     @property

@@ -20,7 +20,10 @@ from guided.draft import (
     Model,
     OtherVocabulary,
     Overlapped,
+    ParallelPrompts,
+    PromptLookup,
     Typical,
+    Union,
     reward_guided,
     speculate,
 )
@@ -109,6 +112,31 @@ def test_the_law_of_texts_whose_lines_are_drafted_meanwhile(pre_verify):
 
     assert distance(law(lambda: None, None, **asked), law(overlapped, None, budget=2, **asked)) < 1e-9
     assert {drafter.hits for drafter in hits} >= {0, 1}
+
+
+@pytest.mark.parametrize("among_others", [False, True])
+def test_the_law_of_texts_drafted_by_prompt_tokens(among_others):
+    """What stands for later tokens is read behind candidates that are accepted or not, in trees of several nodes."""
+    table = TableModel.random(3, width=2, eos_ids=[])
+    target = TableModel(table.logprobs, width=2, prompt_tokens=2)
+    asked = {"model": target, "max_tokens": 5, "prompt": [0, 1]}
+    sizes = []
+
+    class Counted(ParallelPrompts):
+        def learn(self, observed):
+            sizes.extend((len(seen.proposal), len(seen.prompted)) for seen in observed)
+            super().learn(observed)
+
+    def make():
+        drafter = Counted([[0.6, 0.3], [0.5, 0.4]])
+        return Union(drafter, PromptLookup(1)) if among_others else drafter
+
+    assert distance(law(lambda: None, None, **asked), law(make, None, budget=6, **asked)) < 1e-9
+    assert max(nodes for nodes, _ in sizes) >= 3
+    assert max(prompted for _, prompted in sizes) >= 2
+    steered = Stack([Contrastive(TableModel.random(4, width=2, eos_ids=[]), alpha=0.0)]).over(target)
+    _, counts = speculate(0, steered, [[0, 1]], [None], make(), max_tokens=5, policy=Fixed(6))
+    assert among_others or counts.drafted == 0, "a steered model reads no prompt tokens"
 
 
 @pytest.mark.parametrize("name", list(DRAFTS)[:10])

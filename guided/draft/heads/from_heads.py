@@ -21,7 +21,7 @@ from guided.draft.proposal import Group, Proposal
 from guided.infer.chance import Chance
 from guided.lm.model import Needs
 
-__all__ = ["Heads", "likeliest"]
+__all__ = ["RANKS", "UNCALIBRATED", "Heads", "RankedTree", "likeliest"]
 
 RANKS = 10
 """Tokens of each head that may be drafted at one place, as in the paper."""
@@ -64,7 +64,7 @@ class Heads:
 
     def draft(self, chance: Chance, contexts: Sequence[Context]) -> list[Proposal]:
         """The static tree's first nodes as far as the budget goes, level by level for all rows."""
-        grown = [_Grown(context, self._tree(context)) for context in contexts]
+        grown = [RankedTree(context, self._tree(context)) for context in contexts]
         while True:
             asked = [(one, ranks) for one in grown for ranks in one.level()]
             if not asked:
@@ -138,10 +138,10 @@ class Heads:
             self._known.pop(row, None)
 
 
-class _Grown:
-    """One row's tree while it grows by levels."""
+class RankedTree:
+    """One row's tree while it grows by levels; its nodes are wanted by ranks."""
 
-    def __init__(self, context: Context, nodes: list[tuple[int, ...]]) -> None:
+    def __init__(self, context: Context, nodes: Sequence[tuple[int, ...]]) -> None:
         self.context = context
         self.proposal = Proposal()
         self._children: dict[tuple[int, ...], list[int]] = {}
@@ -162,6 +162,10 @@ class _Grown:
     def tokens(self, ranks: tuple[int, ...]) -> tuple[int, ...]:
         """The tokens up to a node since the model's last pass."""
         return self._places[ranks][2]
+
+    def node(self, ranks: tuple[int, ...]) -> int | None:
+        """The node of the proposal, -1 for the text; None where nothing can come behind it, or it was not grown."""
+        return self._places[ranks][0] if ranks in self._places else None
 
     def grow(self, ranks: tuple[int, ...], logits: torch.Tensor) -> None:
         """Give a node its children; ranks count what is allowed."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
 
 from guided.draft.acceptance.lossy import HiddenAfter
+from guided.draft.drafter import Context, Observed
 from guided.draft.masks import RowMasks
 from guided.draft.proposal import Proposal
 from guided.lm.model import Scores, Tree
@@ -53,7 +55,10 @@ class Row:
 
 @dataclass
 class Plan:
-    """What one row feeds in one pass: its pending tokens in a line, then the nodes of the proposal that can live."""
+    """What one row feeds in one pass: its pending tokens in a line, then the nodes of the proposal that can live.
+
+    Behind these come the prompt tokens that the proposal asks for.
+    """
 
     proposal: Proposal
     tree: Tree
@@ -63,9 +68,11 @@ class Plan:
     states: list[int]
     """The constraint's state after each of them."""
     keep: list[int] = field(default_factory=list)
+    prompted: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """By node of the proposal the first of its prompt tokens in the tree, and the place after the last."""
 
     @classmethod
-    def of(cls, row: Row, proposal: Proposal, most: int, line: bool) -> Plan:
+    def of(cls, row: Row, proposal: Proposal, most: int, line: bool, prompt_ids: range = range(0)) -> Plan:
         """Nodes deeper than ``most`` or dead under the constraint are not fed; ``line``: only first children are."""
         tokens = list(row.pending)
         parents = list(range(-1, len(tokens) - 1))
@@ -91,7 +98,33 @@ class Plan:
             depths.append(depth)
             tokens.append(token)
             parents.append(n_pending + above if above >= 0 else n_pending - 1)
-        return cls(proposal, Tree(tuple(tokens), tuple(parents)), n_pending, index, states)
+        prompted: dict[int, tuple[int, int]] = {}
+        for node, n in {} if line else proposal.prompted.items():
+            if node < 0 or node in index:
+                at, first = n_pending + index.get(node, -1), len(tokens)
+                depth = depths[index[node]] if node >= 0 else 0
+                for token in prompt_ids[: min(n, most - depth)]:
+                    parents.append(at)
+                    at = len(tokens)
+                    tokens.append(token)
+                prompted[node] = (first, len(tokens))
+        return cls(proposal, Tree(tuple(tokens), tuple(parents)), n_pending, index, states, prompted=prompted)
+
+    @property
+    def n_verified(self) -> int:
+        """The places of the tree that are no prompt tokens; they come first."""
+        return self.n_pending + len(self.states)
+
+    def observed(self, context: Context, accepted: Sequence[int], emitted: Sequence[int], scores: Scores) -> Observed:
+        """What a draft is told of the pass; ``emitted`` are the tokens that the round added to the row."""
+        n, tree, unseen = self.n_verified, self.tree, len(context.tokens) - len(emitted) - self.n_pending
+        return Observed(
+            context, self.proposal, tuple(accepted), tuple(emitted), Tree(tree.tokens[:n], tree.parents[:n]),
+            context.tokens[unseen - 1] if unseen else None, scores.logits[:n],
+            {layer: logits[:n] for layer, logits in scores.layers.items()},
+            None if scores.hidden is None else scores.hidden[:n],
+            {node: scores.logits[first:end] for node, (first, end) in self.prompted.items()},
+        )  # fmt: skip
 
     def line(self, most: int, eos_ids: frozenset[int]) -> list[int] | None:
         """The nodes of a drafter's line as far as it can be verified; None where forced tokens stand beside it.

@@ -22,7 +22,7 @@ from guided.constraint.protocol import Constrains
 from guided.draft.acceptance.block import verify_block
 from guided.draft.acceptance.lossy import HiddenAfter, Lossy
 from guided.draft.acceptance.verify import Greedy, Sampled, Target, first_accepted
-from guided.draft.drafter import Context, Drafter, Observed, needs_of, reads_prompts, require_lines
+from guided.draft.drafter import Context, Drafter, needs_of, reads_prompts, require_lines
 from guided.draft.loop.reshaping import Reshaping
 from guided.draft.loop.rows import Plan, Row, Walk
 from guided.draft.loop.statistics import Statistics
@@ -221,9 +221,11 @@ class _Run:
             for proposal, tokens in zip(proposals, chains, strict=True):
                 proposal.add_chain(tokens)
         drafted = time.perf_counter()
-        plans = [Plan.of(row, proposal, self._most(row), not self.model.can.tree) for row, proposal in zip(
-            rows, proposals, strict=True
-        )]  # fmt: skip
+        prompt_ids = range(self.model.width, self.model.width + self.model.can.prompt_tokens)
+        plans = [
+            Plan.of(row, proposal, self._most(row), not self.model.can.tree, prompt_ids)
+            for row, proposal in zip(rows, proposals, strict=True)
+        ]
         planned = time.perf_counter()
         before_pass = self.model.calls.passes
         scores = self._score(plans)
@@ -241,13 +243,8 @@ class _Run:
         for walk, context in zip(walks, contexts, strict=True):
             row, plan, accepted = walk.row, walk.plan, walk.accepted
             plan.keep = [*range(plan.n_pending), *(plan.n_pending + plan.index[node] for node in accepted)]
-            emitted = tuple(row.tokens[walk.begun :])
-            unseen = walk.begun - plan.n_pending
-            observed.append(
-                Observed(context, plan.proposal, tuple(accepted), emitted, plan.tree,
-                         row.tokens[unseen - 1] if unseen else None, walk.scores.logits, walk.scores.layers,
-                         walk.scores.hidden)
-            )  # fmt: skip
+            emitted = row.tokens[walk.begun :]
+            observed.append(plan.observed(context, accepted, emitted, walk.scores))
             rounds.append(
                 Round(row.number, len(plan.states), len(accepted), len(emitted), len(rows),
                       (planned - began) / len(rows), scored - planned, tuple(walk.chosen))

@@ -119,7 +119,7 @@ class CachedSequences:
         """Scores of every node of a tree for each row; appends nothing."""
         self._network.require_trees()
         for tree in one_each(trees, len(self)):
-            checked_ids(tree.tokens, self._network.width)
+            checked_ids(tree.tokens, self._network.width + self._network.abilities.prompt_tokens)
         works: dict[tuple[int, Tree], Work] = {}
         idle: list[Holder] = []
         for number, (row, tree) in enumerate(zip(self._rows, trees, strict=True)):
