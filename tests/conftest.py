@@ -17,7 +17,7 @@ from tests.databases import Databases, databases_of_a_session
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 settings.register_profile(
-    "default", derandomize=True, deadline=None, max_examples=some(80, 6), suppress_health_check=list(HealthCheck)
+    "default", derandomize=True, deadline=None, max_examples=some(80, 10), suppress_health_check=list(HealthCheck)
 )
 settings.load_profile("default")
 

@@ -15,7 +15,7 @@ from guided.lm import ByteModel, TableModel, byte_vocabulary, next_logits, retok
 from guided.testing import check_language_model
 from guided.vocab import Vocabulary
 from tests import vocabularies
-from tests.amounts import mostly_slow
+from tests.amounts import each, mostly_slow
 from tests.tolerances import DOUBLE, SUMS
 
 # "aba" is a b a, ab a, a ba, aba, and with the second spelling of "ab" more; ids 7 and 8 are in no text.
@@ -101,7 +101,7 @@ def test_a_context_comes_before_all_text():
     assert math.exp(rows.log_prefix(0)) == pytest.approx(brute.prefix(b"aba"), rel=DOUBLE)
 
 
-@pytest.mark.parametrize(("beam", "prune"), [(1, 0.0), (2, 0.0), (3, 0.0), (None, 0.2), (4, 0.05)])
+@pytest.mark.parametrize(("beam", "prune"), each([(1, 0.0), (2, 0.0), (3, 0.0), (None, 0.2), (4, 0.05)], 2))
 def test_beams_give_lower_bounds_that_sum_to_one(beam, prune):
     model = table(1)
     brute = Brute(model)

@@ -44,7 +44,7 @@ def attempts(tiny, learning, rounds):
     return [(probability, *history) for probability, history in histories]
 
 
-@pytest.mark.parametrize(("pattern", "learning"), crossed(["ab|ba|b", "a*b", "(ab)*", "a{1,2}b?"], Learning, share=3))
+@pytest.mark.parametrize(("pattern", "learning"), crossed(["ab|ba|b", "a*b", "(ab)*", "a{1,2}b?"], Learning, share=6))
 def test_each_attempt_is_proper_whatever_was_learned(learning, pattern):
     tiny = problem(pattern, seed=len(pattern), max_tokens=3)
     expected = [defaultdict(float) for _ in range(2)]
@@ -68,7 +68,7 @@ def test_attempts_side_by_side_are_independent(learning):
     assert both == pytest.approx({(x, y): weights[x] * weights[y] for x in weights for y in weights}, abs=SUMS)
 
 
-@pytest.mark.parametrize(("learning", "batch"), crossed(Learning, [1, 2]))
+@pytest.mark.parametrize(("learning", "batch"), crossed(Learning, [1, 2], share=6))
 def test_the_sample_that_is_kept_first_has_the_target_distribution(learning, batch):
     # One text is longer than the other: of two that are kept side by side the shorter must not be preferred.
     tiny = problem("b|bb", seed=4, max_tokens=3)

@@ -23,7 +23,7 @@ from guided.draft.masks import RowMasks
 from guided.errors import UnsupportedError
 from guided.lm.table import TableModel
 from guided.testing.enumeration import enumerate_choices
-from tests.amounts import crossed
+from tests.amounts import crossed, each
 from tests.tolerances import SUMS
 from tests.twin.tiny_drafts import CONSTRAINT, END, EXIT, PROMPT, SMALL, TARGET, WIDTH, drafts, with_states
 
@@ -165,7 +165,7 @@ BUDGETS = (1, 2, 3, 4, 5, 6)
 
 
 @pytest.mark.parametrize("budgets", [(3,), pytest.param(BUDGETS, marks=pytest.mark.slow)], ids=["some", "all"])
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", each(EVERY, 3))
 def test_a_round_of_each_draft(monkeypatch, name, budgets):
     """Free, with forced tokens taken, and weighed."""
     for budget in budgets:
@@ -176,7 +176,7 @@ def test_a_round_of_each_draft(monkeypatch, name, budgets):
         assert 0 < max(drafted) <= budget
 
 
-@pytest.mark.parametrize("name", ["chain of 4", "chain, confidence", "stopped by a head", "early exit"])
+@pytest.mark.parametrize("name", each(["chain of 4", "chain, confidence", "stopped by a head", "early exit"], 2))
 def test_a_round_verified_by_block(monkeypatch, name):
     """Lines that end anywhere, beside forced tokens where texts are weighed."""
     for budget in (2, 4):
@@ -209,7 +209,11 @@ def test_trees_of_several_nodes_are_verified(monkeypatch):
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    crossed(["one", "lookup", "dynamic"], ["dynamic", "dynamic, of all tokens", "beam", "chain, confidence", "hydra"]),
+    crossed(
+        ["one", "lookup", "dynamic"],
+        ["dynamic", "dynamic, of all tokens", "beam", "chain, confidence", "hydra"],
+        share=6,
+    ),
 )
 def test_a_round_of_unions(monkeypatch, first, second):
     """What the first draft leaves of the budget must not choose among the second one's outcomes."""

@@ -75,7 +75,7 @@ def plain():
     return {constraint: law(lambda: None, constraint) for constraint in (None, CONSTRAINT)}
 
 
-@pytest.mark.parametrize(("constraint", "name"), crossed([None, CONSTRAINT], DRAFTS))
+@pytest.mark.parametrize(("constraint", "name"), crossed([None, CONSTRAINT], DRAFTS, share=9))
 def test_law_is_kept(name, constraint, plain):
     assert distance(plain[constraint], law(DRAFTS[name], constraint)) < 1e-9
 

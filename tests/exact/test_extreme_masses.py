@@ -49,7 +49,8 @@ def either(vocabulary=VOCABULARY):
 
 
 @pytest.mark.parametrize(
-    ("case", "name"), crossed([*((each, np.float64) for each in MASSES), ((-95.0, -96.0), torch.float32)], SAMPLERS)
+    ("case", "name"),
+    crossed([*((each, np.float64) for each in MASSES), ((-95.0, -96.0), torch.float32)], SAMPLERS, share=6),
 )
 def test_token_samplers_are_properly_weighted(case, name):
     """E[w 1{x = v}] / p(v) = 1 for each allowed token, over every random choice that can be met in practice."""
@@ -78,7 +79,7 @@ def test_token_samplers_are_properly_weighted(case, name):
 
 @pytest.mark.parametrize(
     ("scale", "way", "allowed"),
-    crossed([1.0, 0.2], [smc, importance, smc_steer], [(-10.0, -14.0), *MASSES], share=3),
+    crossed([1.0, 0.2], [smc, importance, smc_steer], [(-10.0, -14.0), *MASSES], share=9),
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_populations_find_the_evidence_and_the_posterior(way, allowed, scale):

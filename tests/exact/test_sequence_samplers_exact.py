@@ -22,7 +22,7 @@ from guided.infer.token_samplers.token_sampler import Direct
 from guided.lm import TableModel
 from guided.testing.enumeration import enumerate_choices
 from guided.vocab import Vocabulary
-from tests.amounts import ALL, crossed, mostly_slow
+from tests.amounts import ALL, crossed, each, mostly_slow
 from tests.tolerances import DOUBLE, SUMS
 
 VOCABULARY = Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
@@ -131,7 +131,7 @@ def test_importance_by_rejection(potential, sampler):
     hold(lambda chance: importance(chance, MODEL, PROMPT, potential, n=1, max_tokens=3, sampler=sampler), target)
 
 
-@pytest.mark.parametrize(("threshold", "resample"), crossed([0.6, 1.0], RESAMPLERS))
+@pytest.mark.parametrize(("threshold", "resample"), crossed([0.6, 1.0], RESAMPLERS, share=6))
 def test_smc(resample, threshold):
     for potential, n in ((HARD, 2), (SOFT, 3), (SOFT, 2))[: 3 if ALL else 2]:
         target = truth(MODEL, potential, None, 3)
@@ -182,7 +182,7 @@ def test_smc_by_rejection(max_tokens):
     )
 
 
-@pytest.mark.parametrize("resample", RESAMPLERS)
+@pytest.mark.parametrize("resample", each(RESAMPLERS, 2))
 def test_twists_cancel(resample):
     """A critic changes the target by its weight of whole texts alone, whatever it says of prefixes."""
     for potential, critic in ((Anything(VOCABULARY), CRITIC), (SOFT, CRITIC), (Anything(VOCABULARY), BLIND)):
@@ -218,7 +218,7 @@ def test_a_critic_without_resampling_is_asked_about_whole_texts_only():
 
 @pytest.mark.parametrize(("n", "expansions"), [(1, 1), (1, 2), (2, 1), (2, 2)])
 def test_smc_steer(n, expansions):
-    for potential, critic in ((HARD, None), (SOFT, CRITIC)):
+    for potential, critic in ((HARD, None), (SOFT, CRITIC))[: 2 if ALL or n * expansions < 4 else 1]:
         target = truth(MODEL, potential, critic, 3)
         hold(
             lambda chance: smc_steer(

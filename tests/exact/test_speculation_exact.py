@@ -14,7 +14,7 @@ from guided.draft.acceptance.verify import Sampled, independence_factor
 from guided.infer.distribution import TokenDistribution
 from guided.lm.table import TableModel
 from guided.testing.enumeration import enumerate_choices
-from tests.amounts import crossed
+from tests.amounts import crossed, each
 from tests.tolerances import DOUBLE, SUMS
 
 WIDTH, END = 4, 3
@@ -96,7 +96,7 @@ DRAFTS = {
 }
 
 
-@pytest.mark.parametrize(("draft", "constrained"), crossed(DRAFTS, [False, True]))
+@pytest.mark.parametrize(("draft", "constrained"), crossed(DRAFTS, [False, True], share=6))
 def test_law_is_kept(draft, constrained):
     constraint = CONSTRAINT if constrained else None
     plain, plain_weights = law(None, constraint, 3, weigh=True)
@@ -129,7 +129,7 @@ def test_weights_are_proper():
             assert weight == pytest.approx(math.exp(sum(logs)), abs=DOUBLE)
 
 
-@pytest.mark.parametrize("draft", DRAFTS)
+@pytest.mark.parametrize("draft", each(DRAFTS, 2))
 def test_greedy_is_the_same_tokens(draft):
     for seed in range(20):
         model = TableModel.random(seed, width=WIDTH, eos_ids=[END])

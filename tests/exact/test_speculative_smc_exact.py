@@ -36,6 +36,7 @@ from guided.infer.token_samplers.awrs import Estimator
 from guided.lm.table import TableModel
 from guided.steer import Contrastive, Stack
 from guided.testing.enumeration import enumerate_choices
+from tests.amounts import each
 from tests.tolerances import SUMS
 
 WIDTH, END = 4, 3
@@ -130,7 +131,7 @@ POTENTIALS = {"hard": CONSTRAINT, "soft": Soft(), "both": as_potential(CONSTRAIN
 
 @pytest.mark.parametrize(
     ("name", "potential"),
-    [*((name, "hard") for name in DRAFTS), *itertools.product(["everything", "model"], ["soft", "both"])],
+    each([*((name, "hard") for name in DRAFTS), *itertools.product(["everything", "model"], ["soft", "both"])], 3),
 )
 def test_weights_are_proper(name, potential):
     potential = POTENTIALS[potential]
@@ -172,7 +173,7 @@ def facts(population):
     )
 
 
-@pytest.mark.parametrize("name", DRAFTS)
+@pytest.mark.parametrize("name", each(DRAFTS, 2))
 def test_a_run_is_that_without_drafts(name):
     """To the last digit, with forks and resampling; models with and without trees."""
     forks = passes = plain_passes = 0

@@ -18,7 +18,7 @@ from guided.errors import LimitError
 from guided.hf.loading import load
 from guided.testing import brute_force_mask
 from tests import vocabularies
-from tests.amounts import Refusals, mostly_slow, some
+from tests.amounts import Refusals, each, mostly_slow, some
 
 LETTERS = [*vocabularies.SINGLE_BYTES]
 MERGED = [
@@ -123,7 +123,7 @@ def check(constraint: guided.Constraint, rnd: random.Random, steps: int, forces:
 def test_what_a_budget_allows_ends_in_time(name: str) -> None:
     rnd = random.Random(5)
     constraint = guided.compile(guided.json_schema(SCHEMAS[name]), VOCABULARY)
-    assert sum(check(constraint, rnd, 12, name in FORCING) for _ in range(some(6, 3)))
+    assert sum(check(constraint, rnd, 12, name in FORCING) for _ in range(some(6, 9)))
 
 
 @pytest.mark.parametrize("name", [name for name in SCHEMAS if name not in ("distinct items", "counted members")])
@@ -258,7 +258,7 @@ def _differences(grammar: guided.Grammar, vocabulary: guided.Vocabulary, ids: li
     return found
 
 
-@pytest.mark.parametrize("name", ["record", "list", "pattern"])
+@pytest.mark.parametrize("name", each(["record", "list", "pattern"], 2))
 def test_masks_do_not_depend_on_what_was_asked_before(name: str) -> None:
     """Of a state and a budget, asked in any order, beside a constraint that was asked nothing else."""
     loaded = load("nano", device="cpu")

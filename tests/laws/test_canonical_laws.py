@@ -30,7 +30,7 @@ def test_random_languages(kind):
     rng = random.Random(KINDS.index(kind))
     tokenizer = tokenizer_of(kind)
     n_alive = 0
-    n = some(60, 5)
+    n = some(60, 10)
     for _ in range(n):
         base, prompt = text(rng, 0, 3), text(rng, 0, 3)
         texts = sorted({base + text(rng, 1, 5) for _ in range(rng.randint(1, 8))})
@@ -68,7 +68,7 @@ def test_random_patterns_after_healed_prompts_under_budgets(kind):
     tokenizer = tokenizer_of(kind)
     vocabulary = vocabulary_of(tokenizer)
     row, plain = np.zeros((2, vocabulary.n_words), np.uint32)
-    for _ in range(some(9, 9)):
+    for _ in range(some(9, 18)):
         fragments = rng.choices(FRAGMENTS, k=rng.randint(1, 4))
         pattern = "".join(f"({fragment}|{rng.choice(FRAGMENTS)})" for fragment in fragments)
         prompt = "the " + rng.choice(["ban", "cat ", " ", "1", "'", "isn", "x  ", "aa\n"])

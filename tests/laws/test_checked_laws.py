@@ -92,7 +92,7 @@ def real(request: pytest.FixtureRequest, data: Path) -> guided.Vocabulary:
 
 @pytest.mark.parametrize("name", ["names", "short names", "integers", "records"])
 def test_real_vocabulary(name: str, real: guided.Vocabulary) -> None:
-    hold(SCHEMAS[name], real, walks=some(3), length=25)
+    hold(SCHEMAS[name], real, walks=some(3, 8), length=25)
 
 
 @pytest.mark.slow

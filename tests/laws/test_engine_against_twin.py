@@ -65,7 +65,7 @@ def compare(grammar: Grammar, rnd: random.Random, prefixes: int) -> None:
 
 
 @given(st.randoms(use_true_random=False))
-@settings(max_examples=some(150, 2))
+@settings(max_examples=some(150, 4))
 def test_random_grammars(rnd):
     compare(random_grammar(rnd), rnd, prefixes=12)
 

@@ -9,6 +9,7 @@ import pytest
 import guided
 from guided.testing import check_constraint
 from tests import vocabularies
+from tests.amounts import each
 
 REGEX = {"type": "string", "format": "regex"}
 PIECES = rb"""a- -a -Z z-a a-z [a- [z-a] [^ ]* )+ \\ \\d \\1 \\2 10 {2, {2,3} {3,2} {3 ,1} ,12} (?: (?< (?<n (?<n> <n>a) n> m>
@@ -35,7 +36,7 @@ SCHEMAS = {
 }
 
 
-@pytest.mark.parametrize("name", SCHEMAS)
+@pytest.mark.parametrize("name", each(SCHEMAS, 2))
 def test_contracts(name: str) -> None:
     constraint = guided.compile(guided.json_schema(SCHEMAS[name]), VOCABULARY)
     check_constraint(constraint, seed=len(name), walks=3, length=18, full_states=25, threads=1, pickled=name == "alone")

@@ -89,7 +89,7 @@ def check(constraint: Constraint, texts: list[bytes], rnd: random.Random) -> int
 def test_ready_grammars_end_in_time(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rnd = random.Random(3)
     constraint = Constraint(guided.grammar(name), LARGE)
-    texts = [text.encode() for text in library.examples(name)[0] if len(text) < 120][: some(6, 2)]
+    texts = [text.encode() for text in library.examples(name)[0] if len(text) < 120][: some(6, 6)]
     # No text is looked for: whole languages have too many.
     monkeypatch.setattr(Completions, "tokens", unpriced)
     assert check(constraint, texts, rnd)
@@ -124,7 +124,7 @@ def random_constraint(seed: int, refusals: Refusals) -> Constraint | None:
 
 def test_random_grammars_end_in_time() -> None:
     """Every token that is allowed can be gone on with, whatever terminals overlap."""
-    n = some(2000, 50)
+    n = some(2000, 100)
     priced = 0
     # Most random grammars are ambiguous or have conflicts.
     with Refusals(most=0.75) as refusals:
@@ -152,10 +152,10 @@ def test_masks_do_not_depend_on_what_was_asked_before(name: str) -> None:
             constraint.fill_budget_mask(constraint._machine.advance_text(constraint.start, text[:place]), row, budget)
         return row.tobytes()
 
-    asked = [(place, budget) for place in rnd.sample(range(len(text)), some(4, 2)) for budget in (2, 5, 9, 14, 30)]
+    asked = [(place, budget) for place in rnd.sample(range(len(text)), some(4, 6)) for budget in (2, 5, 9, 14, 30)]
     with Refusals(most=0.25) as refusals:
         alone = {each: mask(Constraint(grammar, LARGE), *each) for each in asked}
-    for _ in range(some(2, 2)):
+    for _ in range(some(2, 6)):
         rnd.shuffle(asked)
         constraint = Constraint(grammar, LARGE)
         for each in asked:

@@ -61,7 +61,7 @@ def check(name: str, mode: Lexing, count: int) -> None:
         assert _parses(parser, text), text
 
 
-@pytest.mark.parametrize(("mode", "name"), crossed(MODES, sorted(set(ALL) - {"python_like"})))
+@pytest.mark.parametrize(("mode", "name"), crossed(MODES, sorted(set(ALL) - {"python_like"}), share=6))
 def test_some(name: str, mode: Lexing) -> None:
     check(name, mode, 12)
 

@@ -88,7 +88,7 @@ def test_same_language(style: ArgumentStyle) -> None:
         mine, other = Ours(format, spelling="any"), theirs(format)
         seed = random.Random(name)
         accepted = 0
-        for _ in range(some(600)):
+        for _ in range(some(600, 8)):
             text = arguments(style, schema, seed)
             found = mine.accepts(text)
             assert found == other(text.encode()), f"{name}: {text!r}: {found}"

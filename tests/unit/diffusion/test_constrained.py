@@ -55,7 +55,7 @@ WAYS = [
 
 @pytest.mark.parametrize(
     ("temperature", "model", "how", "name"),
-    crossed([0.0, 1.0], [Stubborn(), StubbornBlocks(), StubbornWindow()], WAYS, GRAMMARS, share=3),
+    crossed([0.0, 1.0], [Stubborn(), StubbornBlocks(), StubbornWindow()], WAYS, GRAMMARS, share=9),
 )
 def test_every_text_is_in_the_language(name, how, model, temperature):
     constraint = guided.compile(GRAMMARS[name], VOCABULARY)

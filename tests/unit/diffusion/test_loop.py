@@ -80,7 +80,7 @@ def test_every_policy_fills_every_canvas(policy, blocks):
         assert tuple(written) == text.tokens
 
 
-@pytest.mark.parametrize(("joined", "blocks", "policy"), crossed([False, True], BLOCKS, POLICIES))
+@pytest.mark.parametrize(("joined", "blocks", "policy"), crossed([False, True], BLOCKS, POLICIES, share=6))
 def test_drafts_change_nothing(policy, blocks, joined):
     jobs = [Job((n,), 9 + n) for n in range(4)]
     plain = denoise(Mixer(), jobs, Denoising(policy, blocks, joined=joined))
@@ -140,7 +140,7 @@ class FromTheLeft:
 def test_draws_one_by_one_follow_the_joint_law():
     joint = np.random.default_rng(1).random((2, 2, 2))
     denoiser = TableDenoiser(joint)
-    n = some(4000)
+    n = some(4000, 8)
     made = denoise(denoiser, [Job((), 3, Free(1.0))] * n, Denoising(FromTheLeft()), 5)
     counts = Counter(text.tokens for text in made)
     for text, share in np.ndenumerate(joint / joint.sum()):

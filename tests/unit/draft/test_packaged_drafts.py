@@ -78,17 +78,20 @@ def test_heads_save_half_of_the_passes(nano, of_medusa):
     assert of_medusa <= 0.5 and passes_per_token(nano, nano_heads(nano[0], "hydra"), 24) <= 0.5
 
 
+@pytest.mark.slow
 def test_the_eagle_head_saves_more_than_medusas(nano, of_medusa):
     """The bar is Medusa's passes; both draft as many nodes."""
     passes = passes_per_token(nano, nano_eagle(nano[0]), 24)
     assert passes <= 0.36 and passes < of_medusa
 
 
+@pytest.mark.slow
 def test_heads_and_lookup_save_two_thirds(nano):
     drafter = BestFirst(nano_heads(nano[0]), ForcedBytes(), PromptLookup())
     assert passes_per_token(nano, drafter, 16) <= 0.33
 
 
+@pytest.mark.slow
 def test_the_small_model_with_lookup_needs_a_third_of_the_passes(nano):
     """The bar is 0.35 with a small draft model."""
     small = nano_small(nano[0])

@@ -74,7 +74,7 @@ def test_draws_are_functions_of_the_seed(nano, tokens):
 
     first = drawn(1)
     assert first == drawn(1)
-    assert len({first, *map(drawn, (0, 2, 3))}) > 1
+    assert any(drawn(seed) != first for seed in (0, 2, 3))
 
 
 @pytest.mark.parametrize("architecture", ["t5", "no cache"])

@@ -18,6 +18,7 @@ from guided.errors import LimitError, UnsatisfiableError
 from guided.grammar.ir import Lexing
 from guided.kernels.parsing.threads import MANY
 from tests import vocabularies
+from tests.amounts import each
 from tests.twin.lexed import LexedRecogniser
 
 BYTES = vocabularies.of_bytes()
@@ -162,7 +163,7 @@ SOURCES = [
 
 @pytest.mark.parametrize(
     ("source", "lexing"),
-    [*itertools.product(SOURCES, [Lexing.CONTEXTUAL, Lexing.DYNAMIC]), (LISTS, Lexing.DYNAMIC)],
+    each([*itertools.product(SOURCES, [Lexing.CONTEXTUAL, Lexing.DYNAMIC]), (LISTS, Lexing.DYNAMIC)], 2),
 )
 def test_masks_and_shortest_texts_are_the_twins(source, lexing):
     """All texts over three letters: a prefix is alive exactly if the twin accepts some text that begins so."""

@@ -15,7 +15,7 @@ from guided.grammar.formats.patterns import pattern_language
 from guided.grammar.regular.expr import EPSILON, complement, intersection, repeat
 from guided.grammar.regular.texts import CHARACTER
 from tests import vocabularies
-from tests.amounts import Refusals
+from tests.amounts import Refusals, each
 from tests.unit.automata.lexer.test_far_bounds import compare_masks
 
 LETTERS = ["a", "b", "c", "é", "-", ".", "\u2003", "\\n", "\\u00e9", "\\u2003"]
@@ -43,7 +43,7 @@ def bounded(pattern: str, low: int, high: int | None) -> dict[str, object]:
     return schema | ({"minLength": low} if low else {}) | ({} if high is None else {"maxLength": high})
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("pattern", each(PATTERNS, 3))
 def test_masks_of_bounded_patterns(pattern):
     tokens, vocabulary = some_tokens()
     texts = some_texts(pattern)

@@ -34,7 +34,7 @@ def look_at(seed: random.Random, table: StateTable, body: Expr, low: int, high: 
         table.expand(table.add(json_string(repeat(body, max(low - less, 0), high - less))))
 
 
-@pytest.mark.parametrize(("body", "bounds", "inside"), crossed(range(len(BODIES)), BOUNDS, [True, False]))
+@pytest.mark.parametrize(("body", "bounds", "inside"), crossed(range(len(BODIES)), BOUNDS, [True, False], share=6))
 def test_characters_are_counted(body, bounds, inside):
     expr, letters = BODIES[body]
     low, high = bounds

@@ -26,7 +26,7 @@ from guided.grammar.regular.expr import (
 from guided.grammar.regular.texts import CHARACTER
 from guided.kernels.data.layout import DEAD
 from tests import vocabularies
-from tests.amounts import Refusals, crossed, some
+from tests.amounts import Refusals, crossed, each, some
 
 FAR = 10**6
 LENGTHS = {
@@ -84,7 +84,7 @@ def some_tokens(seed: random.Random, more: Sequence[bytes] = ()) -> tuple[list[b
     return tokens, vocabularies.of_tokens(tokens)
 
 
-@pytest.mark.parametrize(("pattern", "also"), crossed(PATTERNS, [False, True]))
+@pytest.mark.parametrize(("pattern", "also"), crossed(PATTERNS, [False, True], share=6))
 def test_masks_under_bounds_near_and_far(pattern, also):
     seed = random.Random(pattern)
     tokens, vocabulary = some_tokens(seed)
@@ -96,7 +96,7 @@ def test_masks_under_bounds_near_and_far(pattern, also):
         compare_masks(schema, seed, tokens, vocabulary)
 
 
-@pytest.mark.parametrize(("pattern", "least"), crossed([*PATTERNS, "b+-", "^q?(dd|é)+$"], [1, 6, 17]))
+@pytest.mark.parametrize(("pattern", "least"), crossed([*PATTERNS, "b+-", "^q?(dd|é)+$"], [1, 6, 17], share=6))
 def test_masks_under_bounds_on_both_sides(pattern, least):
     seed = random.Random(pattern)
     tokens, vocabulary = some_tokens(seed)
@@ -126,7 +126,7 @@ def test_masks_of_what_repeats_more_than_single_characters(pattern, least):
     compare_masks({"type": "string", "pattern": pattern, "minLength": least}, seed, tokens, vocabulary)
 
 
-@pytest.mark.parametrize("pattern", ["b+", "^a.*b", "dd", "7.*-", "^x(yz)*$"])
+@pytest.mark.parametrize("pattern", each(["b+", "^a.*b", "dd", "7.*-", "^x(yz)*$"], 2))
 def test_masks_of_names_beside_patterns_and_declared_names(pattern):
     seed = random.Random(pattern)
     tokens, vocabulary = some_tokens(seed, b'{"|":|,"|rue|yz|ab":|dd"|dd":1|a7"'.split(b"|"))
@@ -175,7 +175,7 @@ def test_patterns_that_end_with_any_text_may_be_longer():
 SEARCHED = ["[0-9]", "ab", "^a", "[0-9].*b", "a|b7", "^(?:a|.*b.*)7", "^[^a]*$", "7$", "(dd){2}"]
 
 
-@pytest.mark.parametrize("bounds", [(4, 4), (2, 5), (7, 30), (3, 3), (12, 12)])
+@pytest.mark.parametrize("bounds", each([(4, 4), (2, 5), (7, 30), (3, 3), (12, 12)], 2))
 def test_bounds_on_both_sides_beside_what_is_searched_for(bounds):
     seed = random.Random(str(bounds))
     tokens, vocabulary = some_tokens(seed)
@@ -204,7 +204,7 @@ def test_bounds_of_repetitions_are_dropped_where_no_token_reaches_them():
 FORBIDDEN = ["ab", "[^a]", "[^a]|aaa", "^b|7$", "(dd){2}|é", "[^ab]|bb", "^.{6}", "^[^]{6}", "^[^b]{4}", "a.*b|-"]
 
 
-@pytest.mark.parametrize("pattern", FORBIDDEN)
+@pytest.mark.parametrize("pattern", each(FORBIDDEN, 2))
 def test_masks_of_what_is_found_or_not_and_none_of_some_words(pattern):
     """Languages that end soon among them, in which a word left out may be all that there was."""
     seed = random.Random(pattern)

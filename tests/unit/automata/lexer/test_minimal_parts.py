@@ -56,7 +56,7 @@ def texts(seed: random.Random) -> list[bytes]:
     ]
 
 
-@pytest.mark.parametrize(("room", "number"), crossed([16, parts.MOST_PARTS], range(4)))
+@pytest.mark.parametrize(("room", "number"), crossed([16, parts.MOST_PARTS], range(4), share=6))
 def test_states_accept_what_derivatives_accept(number, room, monkeypatch):
     """Also where there is room for few parts at first."""
     if room == 16:

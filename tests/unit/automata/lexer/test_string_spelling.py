@@ -30,12 +30,12 @@ def content(number: int) -> Expr:
     return difference(Utf8().text, words([b"a", b"ab", "é\n".encode(), "😀".encode()]))
 
 
-@pytest.mark.parametrize(("canonical", "number"), crossed([False, True], range(len(PATTERNS) + 1)))
+@pytest.mark.parametrize(("canonical", "number"), crossed([False, True], range(len(PATTERNS) + 1), share=6))
 def test_tables_read_what_expressions_read(number: int, canonical: bool) -> None:
     table, seed = StateTable(), random.Random(number)
     language = json_string(content(number), canonical=canonical)
     start = table.add(language)
-    for _ in range(some(60)):
+    for _ in range(some(60, 8)):
         expr, state = language, start
         for _ in range(25):
             row, outgoing = written_edges(table, state), edges(expr)
@@ -54,7 +54,7 @@ def test_tables_read_what_expressions_read(number: int, canonical: bool) -> None
 def test_distances_are_those_of_a_search_over_bytes(number: int) -> None:
     table, seed = StateTable(), random.Random(number)
     state = table.add(json_string(content(number)))
-    for _ in range(some(12)):
+    for _ in range(some(12, 8)):
         assert minimum(table, state) == _by_search(table, state)
         text = shortest(table, state)
         assert len(text) == minimum(table, state)

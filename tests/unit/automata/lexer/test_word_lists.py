@@ -31,7 +31,7 @@ def texts_near(seed: random.Random, listed: list[bytes]) -> list[bytes]:
     return [*listed, *near, *(text + seed.choice([b"a", b"\x00", b"\xff", b"~"]) for text in [*listed, *near])]
 
 
-@pytest.mark.parametrize(("number", "long_list"), crossed(range(12), [0, 20, 1024]))
+@pytest.mark.parametrize(("number", "long_list"), crossed(range(12), [0, 20, 1024], share=6))
 def test_states_read_the_words_and_nothing_else(number, long_list, monkeypatch):
     monkeypatch.setattr(module, "LONG_LIST", long_list)
     seed = random.Random(number)

@@ -11,6 +11,7 @@ import sys
 import jsonschema
 import pytest
 
+from tests.amounts import each
 from tests.unit.cli.conftest import PERSON, one_line
 
 
@@ -40,7 +41,7 @@ def test_json_for_machines(guided_cli, person, letter, model_folder):
     assert found["model"] == str(model_folder)
 
 
-@pytest.mark.parametrize("budget", [30, 40, 100])
+@pytest.mark.parametrize("budget", each([30, 40, 100], 2))
 def test_a_budget_never_cuts(guided_cli, tmp_path, letter, model_folder, budget):
     schema = {"type": "array", "items": {"type": "string"}, "minItems": 3}
     path = tmp_path / "long.json"
@@ -79,7 +80,7 @@ def test_sampling_depends_on_the_seed_alone(guided_cli, person, letter, model_fo
 
     first = drawn("--sample", "--seed", 1)
     assert first == drawn("--temperature", "1.0", "--seed", 1)
-    assert len({drawn("--sample", "--seed", seed) for seed in range(3)}) > 1
+    assert any(drawn("--sample", "--seed", seed) != first for seed in (0, 2))
     assert drawn("--temperature", 0, "--seed", 5) == drawn()
 
 

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tests.amounts import each
 from tests.unit.cli.conftest import one_line
 
 
@@ -18,7 +19,9 @@ def extracted(guided_cli, person, letter, model_folder):
     return run
 
 
-@pytest.mark.parametrize("draft", ["auto", "lookup", "recycling", "ngrams", "trigrams", "suffixes", "copy", "model"])
+@pytest.mark.parametrize(
+    "draft", each(["auto", "lookup", "recycling", "ngrams", "trigrams", "suffixes", "copy", "model"], 3)
+)
 def test_each_draft_writes_the_same_record_and_says_what_it_cost(extracted, model_folder, draft):
     name = f"model:{model_folder}" if draft == "model" else draft
     plain = json.loads(extracted("--json").stdout)

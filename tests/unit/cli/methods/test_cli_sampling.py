@@ -7,6 +7,7 @@ import math
 
 import pytest
 
+from tests.amounts import each
 from tests.unit.cli.conftest import one_line
 
 WEATHER = {
@@ -45,7 +46,9 @@ def extracted(guided_cli, weather, letter, model_folder):
     return run
 
 
-@pytest.mark.parametrize("sampler", ["local", "importance", "smc", "smc-steer", "asap", "mcmc", "best-of-n", "exact"])
+@pytest.mark.parametrize(
+    "sampler", each(["local", "importance", "smc", "smc-steer", "asap", "mcmc", "best-of-n", "exact"], 2)
+)
 def test_each_sampler_writes_valid_json_and_its_weights(extracted, sampler):
     result = extracted("--sampler", sampler, "--particles", 4, "--json")
     assert (result.exit_code, result.stderr) == (0, "")
@@ -99,7 +102,7 @@ def test_statements_are_sampled_too(guided_cli, database, tmp_path):
     assert "smc, 4 particles" in page
 
 
-@pytest.mark.parametrize("sampler", ["local", "exact", "best-of-n", "mcmc"])
+@pytest.mark.parametrize("sampler", each(["local", "exact", "best-of-n", "mcmc"], 2))
 def test_every_kind_of_run_can_be_replayed(extracted, tmp_path, sampler):
     replay = tmp_path / "run.html"
     assert extracted("--sampler", sampler, "--particles", 2, "--replay", replay).exit_code == 0

@@ -17,7 +17,7 @@ from guided.cli.methods.search_methods import SEARCHES, SearchKind
 from guided.cli.methods.searching import alternatives, parse_search, search_function
 from guided.errors import GuidedError
 from guided.search import LookAhead, Stopping, block_search, deal_search, mcts_search, neurologic_search
-from tests.amounts import mostly_slow
+from tests.amounts import each, mostly_slow
 from tests.unit.cli.conftest import one_line
 
 WEATHER = {
@@ -126,7 +126,7 @@ def test_best_first_finds_what_beams_find_from_fewer_rows(extracted):
     assert best["cost"]["rows"] <= plain["cost"]["rows"]
 
 
-@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize("value", each(VALUES, 3))
 def test_phrases_decide(extracted, value):
     result = extracted("--must-include", value["sky"], "--must-include", value["wind"])
     assert (result.exit_code, json.loads(result.stdout)) == (0, value), result.stderr

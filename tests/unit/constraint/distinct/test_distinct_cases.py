@@ -219,7 +219,9 @@ SCHEMAS = {
 }
 
 
-@pytest.mark.parametrize(("options", "name"), crossed([{"spelling": "any"}, {"whitespace": "compact"}], SCHEMAS))
+@pytest.mark.parametrize(
+    ("options", "name"), crossed([{"spelling": "any"}, {"whitespace": "compact"}], SCHEMAS, share=6)
+)
 def test_contracts(name: str, options: dict[str, str]) -> None:
     constraint = guided.compile(guided.json_schema(SCHEMAS[name], **options), SMALL)
     assert isinstance(constraint._machine, DistinctMachine)

@@ -129,7 +129,7 @@ def run(seed: int, n_prefixes: int) -> str:
 
 
 def test_random_finite_schemas() -> None:
-    n = some(150, 2)
+    n = some(150, 4)
     found = [run(seed, 25) for seed in range(n)]
     assert found.count("compared") > n // 2
     assert found.count("refused") < 9

@@ -167,7 +167,7 @@ def compare(name: str, seed: int, n_texts: int) -> None:
 
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_quick_answers(name: str) -> None:
-    compare(name, 0, some(4))
+    compare(name, 0, some(4, 12))
 
 
 @pytest.mark.slow
@@ -180,7 +180,7 @@ def test_many_quick_answers(name: str) -> None:
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_contracts(name: str) -> None:
     constraint = guided.compile(guided.json_schema(SCHEMAS[name]), vocabulary_of(random.Random(7)))
-    check_constraint(constraint, walks=some(4), length=15)
+    check_constraint(constraint, walks=some(4, 8), length=15)
 
 
 def test_a_new_item_far_away_is_found_whatever_the_limit() -> None:

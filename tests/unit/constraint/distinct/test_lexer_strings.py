@@ -88,7 +88,7 @@ def of_length(pattern: str, most: int) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize(("pattern", "canonical"), crossed(FINITE, [False, True]))
+@pytest.mark.parametrize(("pattern", "canonical"), crossed(FINITE, [False, True], share=6))
 def test_texts_are_counted(pattern: str, canonical: bool) -> None:
     table = StateTable()
     told = LexerStrings(table)
@@ -187,7 +187,7 @@ def allowed(constraint: Constraint, state: int, n_tokens: int) -> list[int]:
     return [token for token in range(n_tokens) if int(row[token >> 5]) >> (token & 31) & 1]
 
 
-@pytest.mark.parametrize(("schema", "whitespace"), crossed(SCHEMAS, ["compact", " ?"]))
+@pytest.mark.parametrize(("schema", "whitespace"), crossed(SCHEMAS, ["compact", " ?"], share=6))
 def test_masks_are_those_of_steps_and_of_a_search(
     schema: Any, whitespace: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,9 +196,9 @@ def test_masks_are_those_of_steps_and_of_a_search(
     grammar = guided.json_schema(schema, whitespace=whitespace, spelling="any" if whitespace == " ?" else "plain")
     quick = Constraint(grammar, tokens)
     rnd = random.Random(5)
-    for walk in range(some(12, 6)):
+    for walk in range(some(12, 12)):
         state, text = quick.start, b""
-        for _ in range(some(24, 2)):
+        for _ in range(some(24, 4)):
             masked = allowed(quick, state, len(tokens.tokens))
             data = [tokens.token_bytes(token) for token in masked]
             stepped = [token for token in range(len(tokens.tokens)) if quick.advance(state, token)]

@@ -50,7 +50,7 @@ def test_masks_are_those_of_single_bytes(pattern, monkeypatch):
         {"type": "object", "properties": {"k": {"pattern": pattern, "type": "string"}}, "required": ["k"]}
     )
     by_token, by_byte = guided.compile(grammar, vocabulary), guided.compile(grammar, BYTES)
-    for _ in range(some(4, 2)):
+    for _ in range(some(4, 4)):
         state, place = by_token.start, by_byte.start
         for step in range(16):
             fits = fitting_tokens(by_token, state, by_byte, place, tokens)

@@ -42,7 +42,7 @@ def test_masks_are_those_of_single_bytes(pattern):
         {"type": "object", "properties": {"k": {"pattern": pattern, "type": "string"}, "m": {}}, "required": ["k"]}
     )
     by_token, by_byte = guided.compile(grammar, vocabulary), guided.compile(grammar, BYTES)
-    for _ in range(some(3, 2)):
+    for _ in range(some(3, 6)):
         state, place = by_token.start, by_byte.start
         for step in range(14):
             fits = fitting_tokens(by_token, state, by_byte, place, tokens)

@@ -89,7 +89,7 @@ def sentences(constraint) -> set[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "language"), crossed(["gpt2", "nasty", "qwen", "llama3", "whole"], LANGUAGES, share=5)
+    ("kind", "language"), crossed(["gpt2", "nasty", "qwen", "llama3", "whole"], LANGUAGES, share=10)
 )
 def test_the_sentences_are_the_tokenizers_own(kind, language):
     tokenizer = tokenizer_of(kind)
@@ -102,7 +102,7 @@ def test_the_sentences_are_the_tokenizers_own(kind, language):
 PROMPTS = ["x", "the cat", "so ", "so  ", "a\n", "a \n ", "1", "12", "'", " '", "l'", "!", "ban", "ab", "naïve é"]
 
 
-@pytest.mark.parametrize("kind", mostly_slow(["gpt2", "nasty", "llama3", "qwen", "whole"], 2))
+@pytest.mark.parametrize("kind", mostly_slow(["gpt2", "nasty", "llama3", "qwen", "whole"], 1))
 def test_after_a_prompt_they_are_the_tokenizers_own_of_the_whole(kind):
     tokenizer = tokenizer_of(kind)
     n_prompts = 0
@@ -118,10 +118,10 @@ def test_after_a_prompt_they_are_the_tokenizers_own_of_the_whole(kind):
             n_prompts += 1
             constraint = canonical(compiled(kind, language), tokenizer, before=before)
             assert sentences(constraint) == expected, (prompt, language)
-    assert n_prompts > some(60)
+    assert n_prompts > some(60, 8)
 
 
-@pytest.mark.parametrize("kind", mostly_slow(["qwen", "nasty", "gpt2", "llama3", "whole"], 2))
+@pytest.mark.parametrize("kind", mostly_slow(["qwen", "nasty", "gpt2", "llama3", "whole"], 1))
 def test_forced_tokens_are_those_that_all_continuations_share(kind):
     tokenizer = tokenizer_of(kind)
     rng = random.Random(0)
@@ -162,7 +162,7 @@ def _common(sequences) -> list[int]:
     return shared
 
 
-@pytest.mark.parametrize("kind", mostly_slow(["whole", "gpt2", "llama3", "qwen", "nasty"], 2))
+@pytest.mark.parametrize("kind", mostly_slow(["whole", "gpt2", "llama3", "qwen", "nasty"], 1))
 def test_healed_prompts_leave_what_no_text_can_change(kind):
     tokenizer = tokenizer_of(kind)
     removed = 0
@@ -215,7 +215,7 @@ def test_budgets_end_every_text_in_time(kind):
     grammar = guided.regex(r"""\[("[^"\\\x00-\x1f]*"|\d{1,12}|true|null| {0,9}| catalog(, )?)*\]""")
     constraint = canonical(guided.compile(grammar, vocabulary_of(tokenizer)), tokenizer)
     row, plain = np.zeros((2, constraint.vocabulary.n_words), np.uint32)
-    for _ in range(some(40)):
+    for _ in range(some(40, 8)):
         state, tokens = constraint.start, []
         budget = constraint.shortest_completion(state) + 1 + rng.choice([0, 1, 5, 20])
         with pytest.raises(guided.LimitError, match="max_new_tokens"):

@@ -74,7 +74,7 @@ def test_random_canvases() -> None:
     """Ten thousand of random grammars, recursion among them: each is solved or refused, as enumeration says."""
     rnd = random.Random(26)
     fits = 0
-    n = some(10_000, 40)
+    n = some(10_000, 80)
     with Refusals(most=0.6) as refusals:
         done = 0
         while done < n:
@@ -278,7 +278,7 @@ def test_a_beam_over_a_grammar_that_searches_for_its_ends_is_never_stuck():
     constraint = guided.compile(guided.sql(schema), vocabulary)
     rng = np.random.default_rng(5)
     least = constraint.shortest_completion(constraint.start)
-    for _ in range(some(12, 4)):
+    for _ in range(some(12, 8)):
         length = least + 1 + int(rng.integers(0, 8))
         logp = np.log(rng.dirichlet(np.full(263, 0.05), length) + 1e-30)
         # With one state a position there is one way on, and it must be one that ends.

@@ -28,6 +28,7 @@ from guided.draft import (
 from guided.draft.heads.head_tree import best_nodes
 from guided.errors import GuidedError, UnsupportedError, VocabularyError
 from guided.lm.table import TableModel
+from tests.amounts import each
 
 WIDTH, HIDDEN, END = 12, 16, 11
 _RANDOM = np.random.default_rng(0)
@@ -94,7 +95,7 @@ def test_heads_learn_what_follows(heads):
         assert row[0] > 0.75 and sum(row) == pytest.approx(1, abs=0.05)
 
 
-@pytest.mark.parametrize("kind", ["medusa", "hydra", "clover", "chimera"])
+@pytest.mark.parametrize("kind", each(["medusa", "hydra", "clover", "chimera"], 2))
 def test_heads_learn_from_the_law_of_the_base(kind):
     """By divergences too, of which the law at the right place is the least: a table's, by states that give it."""
     inverse = np.linalg.pinv(EMBEDDINGS.double().numpy())

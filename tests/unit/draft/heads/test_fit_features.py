@@ -23,6 +23,7 @@ from guided.draft import (
 from guided.draft.heads.fit_features import _loss, unrolled
 from guided.errors import GuidedError
 from guided.lm.table import TableModel
+from tests.amounts import each
 from tests.tolerances import SINGLE, SUMS
 from tests.unit.draft.heads.test_draft_heads import BASE, EMBEDDINGS, HIDDEN, MODEL, WIDTH, texts
 
@@ -153,7 +154,7 @@ def begun(request, examples):
     return request.param, head
 
 
-@pytest.mark.parametrize("loss", [loss for loss in DraftLoss if loss is not DraftLoss.TOKENS])
+@pytest.mark.parametrize("loss", each([loss for loss in DraftLoss if loss is not DraftLoss.TOKENS], 3))
 def test_every_loss_is_made_smaller(begun, loss, examples):
     kind, warm = begun
     head = heads_of(kind)

@@ -12,7 +12,7 @@ from guided.infer import smc
 from guided.lm import TableModel, transformed
 from guided.lm.table import normalised
 from guided.testing.enumeration import enumerate_choices
-from tests.amounts import ALL
+from tests.amounts import ALL, each
 from tests.tolerances import SUMS
 
 WIDTH, END = 6, 5
@@ -97,7 +97,9 @@ def test_other_tokenizers_are_refused_and_other_widths_without_any():
     assert max(text.tokens) < 6
 
 
-@pytest.mark.parametrize("settings", [{"temperature": 0.3}, {"temperature": 2.5}, {"top_k": 2}, {"top_p": 0.5}])
+@pytest.mark.parametrize(
+    "settings", each([{"temperature": 0.3}, {"temperature": 2.5}, {"top_k": 2}, {"top_p": 0.5}], 2)
+)
 def test_temperature_and_truncation_reach_a_drawn_draft(settings):
     """The model as its own draft is then accepted whenever the target would draw it."""
     model = table(6)

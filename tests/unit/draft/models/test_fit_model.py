@@ -10,6 +10,7 @@ from torch import nn
 from guided.draft import Chain, DraftLoss, Fixed, Model, Online, distil, speculate
 from guided.errors import GuidedError
 from guided.lm.table import TableModel
+from tests.amounts import each
 
 WIDTH, END = 6, 5
 TARGET = TableModel.random(2, width=WIDTH, eos_ids=[END], order=1)
@@ -47,7 +48,7 @@ def accepted(network):
     return np.minimum(p, q).sum(1)[:-1].mean()
 
 
-@pytest.mark.parametrize("loss", DraftLoss)
+@pytest.mark.parametrize("loss", each(DraftLoss, 2))
 def test_every_loss_brings_the_draft_to_the_target(loss):
     network = Bigrams()
     before = accepted(network)
