@@ -8,7 +8,7 @@ import transformers
 from packaging.version import Version
 
 from guided.hf import GuidedLogitsProcessor
-from tests.amounts import crossed
+from tests.amounts import crossed, each
 from tests.tolerances import PASSES
 from tests.twin.earley import accepts
 from tests.twin.slow_constraint import reference_generate
@@ -126,7 +126,7 @@ def beam_reference(constraint, model, ids, n_beams: int, limit: int) -> float:
     return max(done + live, key=lambda c: c[0])[0]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", each(NAMES, 2))
 def test_four_beams_find_the_reference_score(name, both_constraints, llama, tokenizer):
     constraint = both_constraints[name]
     ids = prompt_ids(tokenizer, PROMPTS[1])

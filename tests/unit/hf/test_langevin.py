@@ -164,7 +164,7 @@ def test_a_small_language_is_searched_to_its_best(base, vocabulary):
 
 def test_draws_are_those_of_the_mask(base, words):
     """Without steps the texts are masked draws: with one chain the shares are those of the masked law."""
-    first, n = {}, some(200, 2)
+    first, n = {}, some(200, 4)
     for seed in range(n):
         found = langevin_search(base, PROMPT, words, chains=1, steps=0, max_tokens=6, seed=seed)[0]
         first[found.tokens[0]] = first.get(found.tokens[0], 0) + 1

@@ -12,7 +12,7 @@ import torch
 
 import guided
 from guided.hf import GuidedLogitsProcessor, LoadedModel, generate, load
-from tests.amounts import crossed
+from tests.amounts import crossed, each
 from tests.twin.slow_constraint import reference_generate
 
 PATTERNS = {
@@ -53,7 +53,7 @@ class ByAdvance:
         row.view(np.uint8)[: packed.size] = packed
 
 
-@pytest.mark.parametrize("name", PATTERNS)
+@pytest.mark.parametrize("name", each(PATTERNS, 2))
 def test_greedy_lookup_and_assistant_agree_with_the_definition(name, stories):
     constraint = guided.compile(guided.regex(PATTERNS[name]), stories.vocabulary)
     processor = GuidedLogitsProcessor(constraint)
@@ -79,7 +79,7 @@ def test_greedy_lookup_and_assistant_agree_with_the_definition(name, stories):
 
 @pytest.mark.parametrize(
     ("name", "options"),
-    crossed(PATTERNS, [{"do_sample": False}, {"do_sample": True}, {"num_beams": 4, "do_sample": False}]),
+    crossed(PATTERNS, [{"do_sample": False}, {"do_sample": True}, {"num_beams": 4, "do_sample": False}], share=6),
 )
 def test_texts_match_their_pattern(name, options, stories):
     torch.manual_seed(1)

@@ -133,7 +133,7 @@ BEAMS = [(name, {"num_beams": 2}) for name in ("contrastive", "cfg", "dola", "fo
 
 @pytest.mark.parametrize(
     ("name", "options"),
-    [*crossed(NAMES, [{}], share=2), *BEAMS],
+    [*crossed(NAMES, [{}], share=4), *BEAMS],
     ids=lambda value: value if isinstance(value, str) else "beams" if value else "greedy",
 )
 def test_the_attention_mask_of_generate_says_what_is_padding(name, options, llama, base, steerers):
@@ -176,7 +176,7 @@ def test_padding_that_nothing_tells_is_refused(base, steerers):
 
 @pytest.mark.parametrize(
     ("name", "how"),
-    crossed(["contrastive", "cfg", "dola", "rad-model", "search", "momentum"], ["lookup", "assistant"]),
+    crossed(["contrastive", "cfg", "dola", "rad-model", "search", "momentum"], ["lookup", "assistant"], share=6),
 )
 def test_drafts_change_nothing(name, how, llama, draft_llama, base, steerers):
     processor = SteeringLogitsProcessor(steerers[name], base)

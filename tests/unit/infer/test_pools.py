@@ -111,7 +111,7 @@ def _empty_a_pool(rng):
     assert not alive.any() and pool.log_left == -math.inf
 
 
-@pytest.mark.parametrize(("ordered", "long_search"), crossed([1, 2, 4], [0, 1, 99]))
+@pytest.mark.parametrize(("ordered", "long_search"), crossed([1, 2, 4], [0, 1, 99], share=6))
 def test_draws_without_replacement_have_the_right_frequencies(monkeypatch, long_search, ordered):
     # From draws one by one, and from orders that begin after 0 or 1 tokens and hold 1, 2 or all of the others.
     monkeypatch.setattr(chance, "LONG_SEARCH", long_search)

@@ -13,6 +13,7 @@ import pytest
 
 from guided.monitor.names import FREE, IdentifierBytes, Names
 from guided.monitor.python_text import Layout, Place, Primary, PythonText, before_dot
+from tests.amounts import each
 
 FILES = (
     "argparse.py",
@@ -48,7 +49,7 @@ def dots_and_lines(source: str) -> dict[int, int]:
     return found
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", each(FILES, 2))
 def test_dots_of_the_standard_library(name):
     source = (Path(sysconfig.get_paths()["stdlib"]) / name).read_text()
     lexical, layout, found = PythonText.start, Layout(), {}

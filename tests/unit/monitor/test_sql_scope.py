@@ -106,7 +106,7 @@ def test_texts_sampled_through_masks_run(data: Path) -> None:
     path = data / "text2sql" / "spider" / "db" / "pets_1.sqlite"
     constraint = guided.compile(sql_scope(f"sqlite:///{path}"), VOCABULARY)
     texts = []
-    for _ in range(some(6, 3)):
+    for _ in range(some(6, 6)):
         weights = [rng.expovariate(1.0) ** 3 for _ in range(VOCABULARY.size)]
         texts.append(random_text(constraint, rng, 160, weights).decode())
     assert failures(path, texts) == []

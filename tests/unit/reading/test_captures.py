@@ -12,6 +12,7 @@ import guided
 from guided.errors import GrammarError, TextError, UnsupportedError
 from guided.grammar import library
 from guided.grammar.ir import Lexing
+from tests.amounts import each
 
 GRAMMAR = r"""
 start: statement+
@@ -106,7 +107,7 @@ def test_the_text_is_text() -> None:
         guided.captures(guided.regex("a"), b"a")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", [name for name in library.names() if library.source(name).suffix == ".lark"])
+@pytest.mark.parametrize("name", each([name for name in library.names() if library.source(name).suffix == ".lark"], 2))
 def test_ready_grammars(name: str) -> None:
     grammar = guided.grammar(name)
     for text in library.examples(name)[0][:5]:

@@ -8,6 +8,7 @@ import guided
 from guided.errors import GuidedError, LimitError
 from guided.lm import TableModel
 from guided.search import PhraseConstraint, Stopping, beam_search, beam_search_each, dynamic_beam_search
+from tests.amounts import each
 from tests.tolerances import DOUBLE
 from tests.twin.slow_search import VOCABULARY
 
@@ -21,7 +22,7 @@ def same(found, alone):
     assert [each.score for each in found] == pytest.approx([each.score for each in alone], abs=DOUBLE)
 
 
-@pytest.mark.parametrize("stopping", Stopping)
+@pytest.mark.parametrize("stopping", each(Stopping, 2))
 @pytest.mark.parametrize("penalty", [0.0, 1.0])
 @pytest.mark.parametrize("width", [1, 3])
 def test_each_finds_what_it_finds_alone(width, penalty, stopping):

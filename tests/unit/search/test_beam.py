@@ -12,7 +12,7 @@ import guided
 from guided.errors import GuidedError, LimitError
 from guided.lm import TableModel
 from guided.search import Stopping, beam_search, best_first_beam_search
-from tests.amounts import crossed
+from tests.amounts import crossed, each, some
 from tests.tolerances import DOUBLE, SINGLE
 from tests.twin.slow_search import END, PROMPT, VOCABULARY, anything, every_text, slow_beam
 
@@ -29,7 +29,7 @@ def language(request):
     return constraint, list(every_text(re.compile(request.param).fullmatch, 5))
 
 
-@pytest.mark.parametrize("penalty", [0.0, 1.0, -0.7])
+@pytest.mark.parametrize("penalty", each([0.0, 1.0, -0.7], 2))
 @pytest.mark.parametrize("width", [1, 2, 3])
 def test_beams_are_those_of_the_plain_twin(language, width, penalty):
     constraint, texts = language
@@ -47,7 +47,7 @@ def test_beams_are_those_of_the_plain_twin(language, width, penalty):
 def test_best_first_reads_fewer_rows():
     constraint = anything()
     beam_rows = best_rows = 0
-    for seed in range(40):
+    for seed in range(some(40)):
         model = TableModel.random(seed, width=5, scale=2.0)
         for width, n_best, penalty in ((4, 1, 0.0), (5, 3, 0.0), (4, 2, 0.5)):
             options = {"width": width, "n_best": n_best, "max_tokens": 9, "length_penalty": penalty}

@@ -11,6 +11,7 @@ import guided
 from guided.errors import GuidedError, LimitError
 from guided.lm import TableModel
 from guided.search import lattice_search
+from tests.amounts import each
 from tests.tolerances import DOUBLE, SUMS
 from tests.twin.slow_search import END, PROMPT, VOCABULARY, anything, every_text, total
 
@@ -72,7 +73,7 @@ def test_recombination_loses_nothing_where_the_model_forgets(pattern):
             assert len(whole.lattice.edges) < len(texts) / 5 and whole.lattice.merges > 10
 
 
-@pytest.mark.parametrize("ngram", [1, 2, None])
+@pytest.mark.parametrize("ngram", each([1, 2, None], 2))
 @pytest.mark.parametrize("rows", [1, 12, 40])
 def test_every_way_is_a_text_of_the_language(ngram, rows):
     accepts = re.compile("(ab|c)*b?")

@@ -15,6 +15,7 @@ from guided.lm import TableModel
 from guided.search import PhraseConstraint, beam_search, dynamic_beam_search, grid_beam_search
 from guided.search.lexical import bank_slots
 from guided.search.phrases import MET
+from tests.amounts import each
 from tests.tolerances import DOUBLE
 from tests.twin.slow_search import (
     END,
@@ -69,7 +70,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", each(CASES, 2))
 @pytest.mark.parametrize("pattern", ["[abc]*", "(ab|c)*b?a?"])
 def test_wide_beams_find_the_best_of_all(case, pattern):
     phrases = [PhraseConstraint.of(*options) for options in CASES[case]]
@@ -104,7 +105,7 @@ def test_overlaps_and_lengths_are_for_dynamic_allocation():
         grid_beam_search(model, PROMPT, anything(), uneven, max_tokens=5)
 
 
-@pytest.mark.parametrize("width", [1, 2, 4, 7])
+@pytest.mark.parametrize("width", each([1, 2, 4, 7], 2))
 def test_every_output_contains_all_phrases(width):
     phrases = [PhraseConstraint.of((0, 2, 1)), PhraseConstraint.of((2,), (1, 1)), PhraseConstraint.of((1, 0))]
     for seed in range(8):
@@ -172,7 +173,7 @@ def test_narrow_grids_are_those_of_the_plain_twin(width, pattern):
             assert [h.tokens for h in found] == slow_grid(model, texts, phrases, width, 5)[:width]
 
 
-@pytest.mark.parametrize("width", [1, 3, 4, 7])
+@pytest.mark.parametrize("width", each([1, 3, 4, 7], 2))
 @pytest.mark.parametrize("pattern", ["[abc]*", "(ab|c|a)*b?"])
 def test_narrow_allocation_is_that_of_the_plain_twin(width, pattern):
     constraint = guided.compile(guided.regex(pattern), VOCABULARY)

@@ -13,6 +13,7 @@ from guided.lm import TableModel
 from guided.search import Clause, Literal, LookAhead, PhraseConstraint, beam_search, neurologic_search
 from guided.search.frontier import Frontier
 from guided.search.neurologic import _Grouped
+from tests.amounts import each
 from tests.tolerances import DOUBLE
 from tests.twin.slow_search import END, PROMPT, VOCABULARY, anything, contains, every_text, total
 
@@ -42,7 +43,7 @@ def satisfied(tokens, clauses):
     )
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", each(CASES, 2))
 @pytest.mark.parametrize("look_ahead", [None, LookAhead(2, 0.5)])
 def test_wide_beams_find_the_best_of_all(case, look_ahead):
     clauses = CASES[case]
@@ -63,7 +64,7 @@ def test_wide_beams_find_the_best_of_all(case, look_ahead):
         assert [h.score for h in found] == pytest.approx([total(model, text) for text in expected], abs=DOUBLE)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", each(CASES, 2))
 def test_outputs_satisfy_every_clause(case):
     found_some = 0
     for seed in range(8):

@@ -25,7 +25,7 @@ from guided.search import (
 from guided.search.phrases import MET
 from guided.search.text_phrases import WordAutomaton, spellings
 from guided.vocab import Vocabulary
-from tests.amounts import mostly_slow
+from tests.amounts import each, mostly_slow
 
 TOKENS = [b"a", b"b", b"c", b" ", b"ab", b"bc", b" ab", b"abc", b"ca", b""]
 END = len(TOKENS) - 1
@@ -103,7 +103,7 @@ def is_in(text: str, data: bytes) -> bool:
     return text.encode() in data
 
 
-@pytest.mark.parametrize("model", mostly_slow(MODELS, 2))
+@pytest.mark.parametrize("model", mostly_slow(MODELS, 1))
 @pytest.mark.parametrize("texts", [("abc",), ("b c",), ("cc", "ab")])
 def test_searches_place_texts(model, texts):
     phrases = [TextPhrase.written(VOCABULARY, encode, text) for text in texts]
@@ -115,11 +115,11 @@ def test_searches_place_texts(model, texts):
     ):
         assert all(is_in(text, each.data) for each in found for text in texts)
         assert found[0].score == pytest.approx(best)
-    for each in grid_beam_search(model, [], GRAMMAR, phrases, width=20, max_tokens=6):
-        assert all(is_in(text, each.data) for text in texts)
+    for hypothesis in grid_beam_search(model, [], GRAMMAR, phrases, width=20, max_tokens=6):
+        assert all(is_in(text, hypothesis.data) for text in texts)
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", each(MODELS, 2))
 def test_excluded_texts_come_in_no_tokens(model):
     excluded = [TextPhrase.written(VOCABULARY, encode, text) for text in ("ab", "c")]
     clauses = [Clause.of(Literal(phrase, positive=False)) for phrase in excluded]
@@ -186,7 +186,7 @@ def test_bytes_of_words(texts, data):
     assert automaton.at_end(state) == any(re.search(pattern, data) for pattern in patterns)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", each(range(3), 3))
 def test_searches_place_whole_words(seed):
     """The best text with "ab" as a word, and without it, by enumeration."""
     model = TableModel.random(seed, width=len(TOKENS))

@@ -118,7 +118,7 @@ def test_explain_is_the_probability_that_the_mask_took(guided_cli, database, mod
         "--no-run",
         "--json",
         "--max-new-tokens",
-        400,
+        60,
     )
     found = json.loads(result.stdout)
     trace = found["trace"]
@@ -134,7 +134,7 @@ def test_explain_is_the_probability_that_the_mask_took(guided_cli, database, mod
     with torch.inference_mode():
         logits = loaded.model(torch.tensor([[*prompt, *tokens]])).logits[0]
     state = constraint.start
-    for number, (step, token) in enumerate(zip(trace[:12], tokens, strict=False)):
+    for number, (step, token) in enumerate(zip(trace[:6], tokens, strict=False)):
         probabilities = torch.softmax(logits[len(prompt) - 1 + number].double(), -1)
         allowed = [t for t in range(loaded.vocabulary.size) if constraint.advance(state, t)]
         assert step["removed"] == pytest.approx(1 - float(probabilities[allowed].sum()), abs=PASSES)

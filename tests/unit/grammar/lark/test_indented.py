@@ -16,7 +16,7 @@ from lark.indenter import Indenter, PythonIndenter
 import guided
 from guided.testing import check_constraint
 from tests import vocabularies
-from tests.amounts import mostly_slow, some
+from tests.amounts import each, mostly_slow, some
 
 BYTES = vocabularies.of_bytes()
 PYTHON = (Path(lark.__file__).parent / "grammars" / "python.lark").read_text()
@@ -147,7 +147,7 @@ def test_real_files_are_read_as_lark_does(name: str) -> None:
     pieces = [*"()[]{}:,='\"#ax1. ", "\n", "\n    ", "    ", "\\\n", "'''"]
     short = "".join(text.splitlines(keepends=True)[: 60 + text.count("\n") // 4])
     refused = 0
-    for _ in range(some(12, 3)):
+    for _ in range(some(12, 6)):
         other = mutated(rnd, short, pieces)
         wanted = parses(theirs, other)
         assert accepts(constraint, other) is wanted, other
@@ -180,7 +180,7 @@ STATEMENTS = [
 ]
 
 
-@pytest.mark.parametrize("text", STATEMENTS)
+@pytest.mark.parametrize("text", each(STATEMENTS, 2))
 def test_beginnings_of_python_are_completed(text: str) -> None:
     constraint, theirs = python()
     state = constraint.start

@@ -177,7 +177,7 @@ def test_random_grammars_have_llguidances_masks(part: int) -> None:
     pytest.importorskip("llguidance")
     seed = random.Random(part)
     with Refusals(most=0.6) as refusals:
-        for number in range(some(160, 8)):
+        for number in range(some(160, 16)):
             text = _grammar(seed)
             with refusals.trial(UnsupportedError):
                 grammar = guided.lark(text, dialect="llguidance")

@@ -23,7 +23,7 @@ from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.decide import is_empty, is_subset, shortest
 from guided.grammar.regular.derivative import derivative, edges, matches
 from guided.grammar.regular.expr import EPSILON, Expr, Kind, concat, difference, json_string
-from tests.amounts import ALL, some
+from tests.amounts import ALL, each, some
 from tests.twin import patterns
 
 PATTERNS = [
@@ -49,8 +49,8 @@ def _units(text: str) -> list[int]:
     return [int.from_bytes(data[i : i + 2], "big") for i in range(0, len(data), 2)]
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
-@settings(max_examples=some(60))
+@pytest.mark.parametrize("pattern", each(PATTERNS, 2))
+@settings(max_examples=some(60, 8))
 @given(
     text=st.text(
         alphabet=st.one_of(st.sampled_from('aB0é"\\/\n\t\x00\x7f😀ſ '), st.characters(exclude_categories=["Cs"])),

@@ -12,7 +12,7 @@ from guided.grammar.regular.derivative import _raw_edges, derivative, edges, inh
 from guided.grammar.regular.expr import ALL, Expr, complement, concat, intersection, literal, repeat
 from guided.grammar.regular.overapproximation import overapproximation
 from guided.grammar.regular.product import has_member
-from tests.amounts import some
+from tests.amounts import each, some
 
 
 def leap_seconds(rnd: random.Random, number: int) -> list[bytes]:
@@ -61,10 +61,10 @@ def test_what_has_no_automaton_is_its_own_over_approximation():
 
 @pytest.mark.parametrize(
     "pattern",
-    [
+    each([
         r"\d\d\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", r"\d\d:\d\d:60Z", r"T0\d:\d\d:60Z", r"-08:00$", r":60\.\d+-0[1-3]:", "Zz",
         r"\d{3}[zZ]", r"12:34:60", r"12:34:60-", r"12:34:60\+0", "x", r"60\+12:35", r"T\d\d:59:60.*\+\d\d:30",
-    ],
+    ], 3),
 )  # fmt: skip
 def test_answers_are_those_without_over_approximations(pattern):
     rest = date_time()
@@ -98,8 +98,8 @@ def test_alternatives_that_lie_apart_are_left_out_and_no_others(pattern: str):
     clocks = [
         f"{at}:{second}{zone}" for at in minutes for second in ("00", "59.0") for zone in ("Z", "+05:30", "-00:10")
     ]
-    clocks = rnd.sample(clocks, some(len(clocks), 12))
-    texts = [b"2016-12-31T" + text for text in [*leap_seconds(rnd, some(30)), *(clock.encode() for clock in clocks)]]
+    clocks = rnd.sample(clocks, some(len(clocks), 24))
+    texts = [b"2016-12-31T" + text for text in [*leap_seconds(rnd, some(30, 8)), *(clock.encode() for clock in clocks)]]
     inhabited_at: dict[Expr, bool] = {}
     for text in [*texts, b"2016-12-31T23:59:60Z", b"2016-12-31T23:58:60Z", b"2016-12-31T04:59:60.0+05:00"]:
         at, one, other = both, asked, date_time()

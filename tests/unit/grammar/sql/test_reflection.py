@@ -93,7 +93,7 @@ def test_values_are_sampled(databases: Databases, dialect: str) -> None:
     assert all(each.values == () for each in reflect(url).tables[0].columns)
 
 
-@pytest.mark.parametrize("dialect", mostly_slow(DIALECTS, 2))
+@pytest.mark.parametrize("dialect", mostly_slow(DIALECTS, 1))
 def test_a_hundred_thousand_values(databases: Databases, dialect: str) -> None:
     made = {
         "sqlite": "WITH RECURSIVE n(x) AS (SELECT 0 UNION ALL SELECT x + 1 FROM n WHERE x < 99999)"
@@ -258,7 +258,7 @@ def test_a_duckdb_file_that_is_open_elsewhere(databases: Databases, tmp_path: Pa
     assert not (tmp_path / "missing.duckdb").exists()
 
 
-@pytest.mark.parametrize("dialect", mostly_slow(DIALECTS, 2))
+@pytest.mark.parametrize("dialect", mostly_slow(DIALECTS, 1))
 def test_five_hundred_tables(databases: Databases, dialect: str) -> None:
     columns = ", ".join(f"c{n} VARCHAR(10)" for n in range(18))
     key = "INTEGER REFERENCES t0 (id)"

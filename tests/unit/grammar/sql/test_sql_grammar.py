@@ -80,11 +80,11 @@ SHOP = DatabaseSchema(
 )
 
 
-@pytest.mark.parametrize("seed", mostly_slow(range(16), 3))
+@pytest.mark.parametrize("seed", mostly_slow(range(16), 1))
 def test_random_queries_over_awkward_names_are_prepared(seed: int) -> None:
     tables = schema(seed)
     chosen, connection = language(sql(tables)), database(tables)
-    for number in range(some(60, 3)):
+    for number in range(some(60, 6)):
         text, at = begun(random.Random(1000 * seed + number), chosen, 4 + number)
         whole = text + chosen.rest(at).decode()
         connection.execute("EXPLAIN " + whole)
@@ -103,7 +103,7 @@ def test_texts_sampled_through_masks_run() -> None:
     vocabulary = vocabularies.of_bytes()
     constraint = guided.compile(sql(SHOP), vocabulary)
     connection, row = database(SHOP), np.zeros(vocabulary.n_words, np.uint32)
-    for seed in range(some(8)):
+    for seed in range(some(8, 8)):
         rng = np.random.default_rng(seed)
         state, written = constraint.start, b""
         for left in range(120, 0, -1):
@@ -121,7 +121,7 @@ def test_texts_sampled_through_masks_run() -> None:
 def test_contracts(dialect: str) -> None:
     constraint = guided.compile(sql(replace(SHOP, dialect=dialect)), vocabularies.of_bytes())
     assert isinstance(constraint, AttributedConstraint)
-    check_constraint(constraint, walks=some(3), length=12, threads=2)
+    check_constraint(constraint, walks=some(3, 8), length=12, threads=2)
 
 
 def test_what_is_missing_is_said() -> None:

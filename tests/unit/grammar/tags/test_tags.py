@@ -246,7 +246,7 @@ def test_errors(make, error: type[Exception], what: str) -> None:
 TOKENIZERS = ("gpt2", "llama2", "llama3", "qwen2.5")
 
 
-@pytest.mark.parametrize("name", mostly_slow(TOKENIZERS, 2))
+@pytest.mark.parametrize("name", mostly_slow(TOKENIZERS, 1))
 def test_real_tokenizers(name: str, data) -> None:
     folder = data / "tokenizers" / name
     if not (folder / "tokenizer.json").exists():

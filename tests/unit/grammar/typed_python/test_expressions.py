@@ -242,17 +242,17 @@ def test_what_is_accepted_is_well_typed(constraints):
     rnd = random.Random(0)
     lengths = 0
     for goal, constraint in zip(GOALS, constraints, strict=True):
-        for _ in range(some(200)):
+        for _ in range(some(200, 8)):
             text = sampled(rnd, constraint)
             assert accepts(constraint, text) and well_typed(text, goal), text
             lengths += len(text)
-    assert lengths > 10 * len(GOALS) * some(200)
+    assert lengths > 10 * len(GOALS) * some(200, 8)
 
 
 def test_random_expressions_are_accepted_where_they_are_well_typed(constraints):
     rnd = random.Random(1)
     seen = {True: 0, False: 0}
-    for _ in range(some(24_000, 8)):
+    for _ in range(some(24_000, 16)):
         text = composed(rnd, rnd.randint(1, 3))
         try:
             if tailed(text):

@@ -168,7 +168,7 @@ def test_what_is_accepted_is_well_typed(constraints) -> None:
 def test_random_statements_are_accepted_where_they_are_well_typed(constraints) -> None:
     rnd = random.Random(1)
     seen = {True: 0, False: 0}
-    for trial in range(some(24_000, 8)):
+    for trial in range(some(24_000, 16)):
         text = block(rnd, 0, False)
         if trial % 2:
             text += "return ratio\n"

@@ -71,7 +71,7 @@ def accepts(constraint, text: str) -> bool:
     return bool(state) and constraint.is_accepting(state)
 
 
-@pytest.mark.parametrize("goal", mostly_slow(GOALS, 4))
+@pytest.mark.parametrize("goal", mostly_slow(GOALS, 2))
 def test_what_is_accepted_has_no_error_of_the_compiler(goal):
     constraint = constraint_of(goal)
     texts = [(text, error) for of, text, error in json.loads(VERDICTS.read_text())["texts"] if of == goal]

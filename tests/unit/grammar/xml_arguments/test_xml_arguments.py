@@ -49,7 +49,7 @@ def qwen(name: str, value: str) -> str:
     return f"<parameter={name}>{value}</parameter>"
 
 
-@pytest.mark.parametrize("style", mostly_slow([ArgumentStyle.GLM, ArgumentStyle.DEEPSEEK, ArgumentStyle.QWEN], 2))
+@pytest.mark.parametrize("style", mostly_slow([ArgumentStyle.GLM, ArgumentStyle.DEEPSEEK, ArgumentStyle.QWEN], 1))
 def test_contracts(style: ArgumentStyle) -> None:
     constraint = compiled(SCHEMA, style, special_tokens=VOCABULARY.special_tokens)
     check_constraint(constraint, walks=2, length=15, full_states=3, threads=0)

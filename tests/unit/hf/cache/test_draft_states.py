@@ -14,6 +14,7 @@ from guided.draft import Fixed, PromptLookup, chain, speculate
 from guided.hf import TransformersModel
 from guided.hf.cache.sequences import LONGEST_WAY
 from guided.hf.network import Caching
+from tests.amounts import each
 from tests.tolerances import PASSES
 from tests.unit.hf.test_language_model import KEEPS_STATES, plain
 
@@ -69,7 +70,7 @@ class Nearly:
         pass
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", each(MODELS, 2))
 def test_drafts_change_nothing_and_save_passes(name):
     """Rows that accept different numbers of tokens, end at different times, and are refused again and again."""
     model = made(name)
@@ -95,7 +96,7 @@ def test_drafts_change_nothing_and_save_passes(name):
             assert model.calls.positions - before.positions < 8 + fewer.row_passes * (7 + LONGEST_WAY)
 
 
-@pytest.mark.parametrize("name", ["Mamba2", "FalconH1", "Jamba"])
+@pytest.mark.parametrize("name", each(["Mamba2", "FalconH1", "Jamba"], 2))
 def test_under_a_grammar(name):
     model = made(name)
     vocabulary = guided.Vocabulary.from_tokens(
@@ -110,7 +111,7 @@ def test_under_a_grammar(name):
         assert drafted == plainly
 
 
-@pytest.mark.parametrize("name", ["Mamba2", "Bamba", "FalconH1", "Lfm2", "Mamba", "Jamba"])
+@pytest.mark.parametrize("name", each(["Mamba2", "Bamba", "FalconH1", "Lfm2", "Mamba", "Jamba"], 2))
 def test_states_are_kept_while_rows_are_rolled_back(name):
     """Scores against passes over the whole text, after many pieces, refusals, forks and rows that come and go."""
     model = made(name)

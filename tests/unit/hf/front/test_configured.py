@@ -14,6 +14,7 @@ from guided.hf.speculation import draft_generate
 from guided.infer import importance
 from guided.search import beam_search
 from guided.steer import Bucket, ClassifierFree, ContrastiveSearch, DoLa, Momentum, Replaced
+from tests.amounts import each
 
 BUDGET = 8
 PROMPTS = ["the cat", "yes no maybe", "[1, 22"]
@@ -40,7 +41,7 @@ def ids_of(made):
     return [one.token_ids for one in made]
 
 
-@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize("name", each(WAYS, 2))
 @pytest.mark.parametrize("bound", [False, True], ids=["free", "grammar"])
 def test_options_and_configurations_are_the_steerers(name, bound, loaded, grammar, monkeypatch):
     options, steer = WAYS[name]

@@ -18,7 +18,7 @@ from guided.hf import LoadedModel, TransformersModel, generate
 from guided.infer import Direct, exact, importance, mcmc, smc
 from guided.search import beam_search
 from guided.steer import ClassifierFree, Contrastive, DoLa, Momentum
-from tests.amounts import some
+from tests.amounts import each, some
 from tests.tolerances import SINGLE
 
 WORDS = ["yes", "no", "maybe", "the cat", "the mat", "[1, 22]"]
@@ -76,15 +76,18 @@ def test_greedy_batches_with_a_grammar_each(loaded, small, constraints):
 
 @pytest.mark.parametrize(
     "options",
-    [
-        {"heal": True},
-        {"canonical": True},
-        {"repetition_penalty": 1.7},
-        {"no_repeat_ngram_size": 2},
-        {"min_new_tokens": 9},
-        {"suppress_tokens": [70, 71, 80]},
-        {"num_beams": 1, "temperature": 0.4},
-    ],
+    each(
+        [
+            {"heal": True},
+            {"canonical": True},
+            {"repetition_penalty": 1.7},
+            {"no_repeat_ngram_size": 2},
+            {"min_new_tokens": 9},
+            {"suppress_tokens": [70, 71, 80]},
+            {"num_beams": 1, "temperature": 0.4},
+        ],
+        2,
+    ),
     ids=lambda options: next(iter(options)),
 )
 def test_greedy_with_the_options_of_generate(loaded, small, tokenizer, options):
@@ -172,7 +175,7 @@ def test_drawn_texts_have_the_law_of_the_loop_without_drafts(loaded, small, word
     prompt = loaded.tokenizer.encode("the cat")
     law = law_of(loaded, words, prompt, 8, **settings)
     assert len(law) > 3
-    n = some(800)
+    n = some(800, 8)
     for draft in (Drafting(Union(PromptLookup(1), Model(small, Chain(2))), Fixed(3)),):
         found = generate(loaded, "the cat", words, n=n, seed=1, max_new_tokens=8, draft=draft, **settings)
         counts = Counter((*one.token_ids, 2) for one in found)

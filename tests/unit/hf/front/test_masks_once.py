@@ -123,7 +123,7 @@ def test_each_position_is_masked_once(how, n_rows, loaded, small, constraints):
         assert not missing
 
 
-@pytest.mark.parametrize(("how", "shared"), crossed(HOW, [False, True]))
+@pytest.mark.parametrize(("how", "shared"), crossed(HOW, [False, True], share=6))
 def test_a_batch_is_one_call_a_step(how, shared, loaded, small, vocabulary, filled):
     """A step is a token of every row that goes on, a level of a draft model's drafts, or the drafts that are steered."""
     free = guided.compile(guided.regex("[a-z ]{20}"), vocabulary)

@@ -70,7 +70,7 @@ def test_a_model_that_does_not_stop_at_the_end(processor, constraints, llama):
 def test_many_calls_in_any_order_of_any_method(processor, constraints, llama, draft_llama):
     rng = random.Random(1)
     prompts = [
-        torch.tensor([[1] + [rng.randrange(3, 300) for _ in range(rng.randrange(1, 9))]]) for _ in range(some(5, 2))
+        torch.tensor([[1] + [rng.randrange(3, 300) for _ in range(rng.randrange(1, 9))]]) for _ in range(some(5, 4))
     ]
     methods = [{}, {"num_beams": 3}, {"prompt_lookup_num_tokens": 3}, {"assistant_model": draft_llama}]
     cases = [(ids, options) for ids in prompts for options in methods]

@@ -93,7 +93,7 @@ def test_large_languages_are_refused_with_their_size():
 
 
 def test_most_of_the_mass_is_found_with_a_bound_on_the_rest():
-    texts = ["abababababab", "ab" * 5, "no"]
+    texts = ["ab" * 5, "ab" * 4, "no"]
     model = TableModel.random(5, width=AMBIGUOUS.size, eos_ids=AMBIGUOUS.eos_ids)
     constraint = guided.compile(guided.choice(texts), AMBIGUOUS)
     whole = choice_probabilities(model, (7,), constraint)

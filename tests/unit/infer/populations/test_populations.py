@@ -112,7 +112,7 @@ def test_masking_is_badly_wrong_and_smc_is_not():
     crossed(
         [Direct(), AWRS(), AWRS(max_accepts=4), EagerSets(), TopKSets(2)],
         [multinomial, systematic, stratified, residual, optimal],
-        share=3,
+        share=6,
     ),
 )
 def test_evidence_is_unbiased(sampler, resample):

@@ -115,7 +115,7 @@ def test_the_same_seed_gives_the_same_samples(name):
     assert generator.particles == runs[0].particles
 
 
-@pytest.mark.parametrize(("name", "memory"), crossed(SAMPLERS, [0, 150]))
+@pytest.mark.parametrize(("name", "memory"), crossed(SAMPLERS, [0, 150], share=6))
 def test_forgetting_rows_changes_nothing(name, memory):
     tiny = problem("[ab]*b", seed=2, max_tokens=5)
     sampler = SAMPLERS[name]

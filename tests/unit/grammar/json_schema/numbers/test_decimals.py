@@ -43,7 +43,7 @@ def same_language(left: Expr, right: Expr) -> bool:
 def test_living_states_are_those_of_the_trimmed_automaton() -> None:
     rnd = random.Random(4)
     empty = 0
-    for _ in range(some(150)):
+    for _ in range(some(150, 8)):
         low = rnd.choice([None, Fraction(rnd.randint(1, 300)), Fraction(rnd.randint(1, 400), 8)])
         near = (low or Fraction(0)) + rnd.choice([Fraction(rnd.randint(0, 40)), Fraction(rnd.randint(0, 9), 4)])
         high = rnd.choice([None, near, near, Fraction(rnd.randint(1, 2000))])

@@ -27,7 +27,7 @@ def holds(numbers: NumberRange, value: Fraction) -> bool:
 def test_emptiness_is_exact() -> None:
     rnd = random.Random(2)
     answers = {True: 0, False: 0}
-    for _ in range(some(1500, 8)):
+    for _ in range(some(1500, 16)):
         low = rnd.choice([None, Fraction(rnd.randint(-30, 30)), Fraction(rnd.randint(-60, 60), 4)])
         near = None if low is None else low + Fraction(rnd.randint(0, 8), 2)
         high = rnd.choice([None, Fraction(rnd.randint(-30, 30)), near, near])
@@ -43,7 +43,7 @@ def test_emptiness_is_exact() -> None:
         expected = not any(holds(numbers, value) for value in VALUES)
         assert numbers.is_empty() is expected, numbers
         answers[expected] += 1
-    assert min(answers.values()) > some(200, 8)
+    assert min(answers.values()) > some(200, 16)
 
 
 def test_many_numbers_to_avoid_in_a_long_range() -> None:

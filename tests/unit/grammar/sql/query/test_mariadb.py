@@ -212,7 +212,7 @@ def test_a_bracket_owes_no_other_part(languages: tuple[AttributedLanguage, ...])
 def test_random_texts_are_prepared(languages: tuple[AttributedLanguage, ...], session: ReadOnlySession) -> None:
     """The server computes constants while it prepares, and refuses those that overflow: one text of a thousand."""
     sizes, overflows = [], 0
-    trials = some(10_000, 200)
+    trials = some(10_000, 400)
     for seed in range(trials):
         rng = random.Random(seed)
         language = languages[seed % 2]

@@ -13,6 +13,7 @@ from guided.grammar.sql import reflect
 from guided.grammar.sql.query.dialects.sqlite import SQLITE
 from guided.grammar.sql.query.language import query_language
 from guided.grammar.sql.query.scope import CallKind
+from tests.amounts import each
 from tests.unit.grammar.sql.query.test_queries import DATABASE, refusal
 
 TAKEN = """
@@ -174,7 +175,7 @@ coalesce(1, 1,
 """.strip().splitlines()
 
 
-@pytest.mark.parametrize("unit", NESTED)
+@pytest.mark.parametrize("unit", each(NESTED, 3))
 def test_what_is_repeated_stays_within_the_limits_of_sqlite(
     unit: str, language: AttributedLanguage, connection: sqlite3.Connection
 ) -> None:

@@ -42,7 +42,7 @@ def path(connection: sqlite3.Connection) -> Path:
 def test_random_texts_are_prepared(rare: bool, path: Path, connection: sqlite3.Connection) -> None:
     # What was read is kept by a language, so a new one for each thousand texts.
     language = query_language(reflect(str(path)))
-    for seed in range(some(TEXTS // 2, 133)):
+    for seed in range(some(TEXTS // 2, 266)):
         if seed and seed % 1000 == 0:
             language = query_language(reflect(str(path)))
         rng = random.Random(seed)
@@ -59,9 +59,9 @@ def test_random_texts_are_prepared(rare: bool, path: Path, connection: sqlite3.C
 def test_random_bytes_come_to_no_dead_end(forward: bool, path: Path, connection: sqlite3.Connection) -> None:
     rng = random.Random(0)
     steps = 0
-    while steps < some(STEPS // 2, 240):
+    while steps < some(STEPS // 2, 480):
         language = query_language(reflect(str(path)), forward=forward)
-        steps += sum(_walk(rng, language, connection) for _ in range(some(50, 12)))
+        steps += sum(_walk(rng, language, connection) for _ in range(some(50, 24)))
 
 
 def _walk(rng: random.Random, language: AttributedLanguage, connection: sqlite3.Connection) -> int:

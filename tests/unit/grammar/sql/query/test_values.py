@@ -78,7 +78,7 @@ def test_random_texts_are_prepared(language: AttributedLanguage) -> None:
     connection = sqlite3.connect(":memory:")
     for table in SHOP.tables:
         connection.execute(f"CREATE TABLE {table.name} ({', '.join(column.name for column in table.columns)})")
-    for seed in range(some(400, 8)):
+    for seed in range(some(400, 16)):
         text, at = begun(random.Random(seed), language, 30)
         rest = language.rest(at)
         assert len(rest) <= language.price(at), text
@@ -97,7 +97,7 @@ def test_mysql_has_values_too() -> None:
     for text in refused:
         assert anything.reads(text.encode()), text
         assert not language.reads(text.encode()), text
-    for seed in range(some(200, 20)):
+    for seed in range(some(200, 40)):
         text, at = begun(random.Random(seed), language, 30)
         rest = language.rest(at)
         assert anything.reads((text + rest.decode()).encode()), text + rest.decode()

@@ -104,9 +104,9 @@ def test_functions_have_the_engines_types(group: str, engine: Engine) -> None:
             near = [
                 tuple(rng.choice(TYPES) if rng.random() < 0.4 else functions._concrete(wanted) for wanted in parameters)
                 for parameters, _ in functions._of(SYSTEM, name, count)
-                for _ in range(some(40, 4))
+                for _ in range(some(40, 8))
             ]
-            far = [tuple(rng.choice(TYPES) for _ in range(count)) for _ in range(some(100, 10))]
+            far = [tuple(rng.choice(TYPES) for _ in range(count)) for _ in range(some(100, 20))]
             for types in {*near, *far}:
                 mine = functions.call_of(SYSTEM, name, types) if set(types) <= set(TYPES) else None
                 if mine is not None:

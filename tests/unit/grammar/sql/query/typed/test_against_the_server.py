@@ -70,7 +70,7 @@ def test_operators_have_the_servers_types(server: Server) -> None:
         if name not in SYSTEM.operators or name == "at":
             continue
         pairs = [(left, right) for left in TYPES for right in TYPES]
-        for left, right in rng.sample(pairs, some(len(pairs), 12)):
+        for left, right in rng.sample(pairs, some(len(pairs), 24)):
             mine = operators.result(SYSTEM, name, left, right)
             real = server.type_of(f"{spelled(left)} {sql.get(name, name)} {spelled(right)}")
             taken += mine is not None

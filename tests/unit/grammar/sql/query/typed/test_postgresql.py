@@ -234,7 +234,7 @@ def test_random_texts_are_prepared(
     )
     monkeypatch.setattr(random_queries, "STRINGS", literals)
     chosen = language if forward else strict
-    for seed in range(some(5000, 400)):
+    for seed in range(some(5000, 800)):
         rng = random.Random(seed)
         text, at = random_queries.begun(rng, chosen, rng.choice([3, 8, 15, 30, 60]))
         rest = chosen.rest(at)
