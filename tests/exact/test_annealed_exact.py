@@ -13,7 +13,7 @@ from guided.infer import Cut, TextScorer, annealed, multinomial, smc, systematic
 from guided.infer.sequences.exploration import Exploration
 from guided.infer.sequences.mcmc import moved, visited
 from guided.testing.enumeration import enumerate_choices
-from tests.amounts import mostly_slow
+from tests.amounts import each, mostly_slow
 from tests.tolerances import SUMS
 from tests.twin.tiny_problems import VOCABULARY, problem, soft_problem
 
@@ -61,7 +61,7 @@ def test_weights_are_proper(make, n, powers, moves, threshold, resample):
     assert bool(n_resampled) == (threshold == 1.0)
 
 
-@pytest.mark.parametrize("power", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("power", each([0.0, 0.3, 1.0], 2))
 def test_moves_keep_the_power_of_the_critic(power):
     tiny = problem("[ab]*", seed=4, max_tokens=3)
     weights = {

@@ -32,7 +32,7 @@ from guided.lm.retokenized import retokenized
 from guided.lm.table import TableModel
 from guided.steer import Contrastive, Stack
 from guided.testing.enumeration import enumerate_choices
-from tests.amounts import crossed
+from tests.amounts import crossed, each
 from tests.tolerances import SUMS
 from tests.twin.tiny_drafts import (
     CONSTRAINT,
@@ -80,7 +80,7 @@ def test_law_is_kept(name, constraint, plain):
     assert distance(plain[constraint], law(DRAFTS[name], constraint)) < 1e-9
 
 
-@pytest.mark.parametrize("name", ["chain", "chain, confidence", "staged", "intersection"])
+@pytest.mark.parametrize("name", each(["chain", "chain, confidence", "staged", "intersection"], 2))
 @pytest.mark.parametrize("constraint", [None, CONSTRAINT], ids=["free", "constrained"])
 def test_law_is_kept_by_block(name, constraint, plain):
     assert distance(plain[constraint], law(DRAFTS[name], constraint, by_block=True)) < 1e-9

@@ -28,6 +28,7 @@ from guided.errors import GuidedError
 from guided.lm.table import TableModel
 from guided.steer import Contrastive, Masked, Stack
 from guided.testing.enumeration import enumerate_choices
+from tests.amounts import each
 
 WIDTH, END = 4, 3
 VOCABULARY = guided.Vocabulary.from_tokens([b"a", b"b", b"ab", None], eos_ids=[END])
@@ -83,7 +84,7 @@ DRAFTS = {
 }
 
 
-@pytest.mark.parametrize("name", DRAFTS)
+@pytest.mark.parametrize("name", each(DRAFTS, 2))
 def test_the_law_is_that_of_its_place(name):
     found = Counter()
 

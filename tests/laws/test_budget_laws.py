@@ -119,7 +119,7 @@ def check(constraint: guided.Constraint, rnd: random.Random, steps: int, forces:
     return bound
 
 
-@pytest.mark.parametrize("name", SCHEMAS)
+@pytest.mark.parametrize("name", each(SCHEMAS, 2))
 def test_what_a_budget_allows_ends_in_time(name: str) -> None:
     rnd = random.Random(5)
     constraint = guided.compile(guided.json_schema(SCHEMAS[name]), VOCABULARY)

@@ -13,7 +13,7 @@ import pytest
 
 import guided
 from guided.testing import check_constraint
-from tests.amounts import mostly_slow, some
+from tests.amounts import each, mostly_slow, some
 from tests.laws.test_constraint_laws import SMALL
 
 TOKENIZERS = ("llama2", "llama3", "gpt2", "qwen2.5")
@@ -90,7 +90,7 @@ def real(request: pytest.FixtureRequest, data: Path) -> guided.Vocabulary:
     return guided.Vocabulary.from_tokenizer(AutoTokenizer.from_pretrained(str(folder)), cache=False)
 
 
-@pytest.mark.parametrize("name", ["names", "short names", "integers", "records"])
+@pytest.mark.parametrize("name", each(["names", "short names", "integers", "records"], 2))
 def test_real_vocabulary(name: str, real: guided.Vocabulary) -> None:
     hold(SCHEMAS[name], real, walks=some(3, 8), length=25)
 

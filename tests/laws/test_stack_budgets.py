@@ -17,7 +17,7 @@ from guided.grammar.ir import Lexing
 from guided.kernels.data.layout import FAR
 from guided.testing import brute_force_mask
 from tests import vocabularies
-from tests.amounts import Refusals, some
+from tests.amounts import Refusals, each, some
 from tests.twin.random_sources import random_lark
 from tests.unit.kernels.masking.test_lexed_masks import VOCABULARY as LARGE
 
@@ -85,7 +85,7 @@ def check(constraint: Constraint, texts: list[bytes], rnd: random.Random) -> int
     return bound
 
 
-@pytest.mark.parametrize("name", READY)
+@pytest.mark.parametrize("name", each(READY, 2))
 def test_ready_grammars_end_in_time(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rnd = random.Random(3)
     constraint = Constraint(guided.grammar(name), LARGE)
@@ -141,7 +141,7 @@ def test_random_grammars_end_in_time() -> None:
     assert priced > n // 8
 
 
-@pytest.mark.parametrize("name", READY)
+@pytest.mark.parametrize("name", each(READY, 2))
 def test_masks_do_not_depend_on_what_was_asked_before(name: str) -> None:
     grammar, rnd = guided.grammar(name), random.Random(6)
     text = min((text.encode() for text in library.examples(name)[0] if len(text) > 10), key=len)

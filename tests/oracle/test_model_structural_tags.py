@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from guided.errors import UnsupportedError
-from tests.amounts import some
+from tests.amounts import each, some
 from tests.oracle.test_structural_tags_against_xgrammar import Ours, theirs
 
 pytest.importorskip("xgrammar")
@@ -70,7 +70,7 @@ def ended(mine: Ours, text: str) -> str:
     return found.decode()
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", each(MODELS, 2))
 def test_same_language(model: str) -> None:
     for choice, reasoning, parallel in (("auto", "enabled", True), ("required", "auto", False), (FORCED, "auto", True)):
         format = built(model, choice, reasoning, parallel)["format"]

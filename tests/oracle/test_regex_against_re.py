@@ -184,7 +184,7 @@ PROPERTIES = [
 ]
 
 
-@pytest.mark.parametrize("name", PROPERTIES)
+@pytest.mark.parametrize("name", each(PROPERTIES, 2))
 def test_properties_are_those_of_the_regex_package(name: str) -> None:
     regex = pytest.importorskip("regex")
     ranges = unicode_property(name, "offset 0")

@@ -15,7 +15,7 @@ import pytest
 
 import guided
 from tests import vocabularies
-from tests.amounts import some
+from tests.amounts import each, some
 
 xgrammar = pytest.importorskip("xgrammar")
 
@@ -153,7 +153,7 @@ def compare(format: Format, pieces: list[str], seed: random.Random, trials: int,
     assert accepted
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", each(CASES, 3))
 def test_same_language(name: str) -> None:
     compare(CASES[name], PIECES, random.Random(name), some(1000, 8))
 

@@ -20,6 +20,7 @@ from guided.constraint.constraint import Constraint
 from guided.errors import GrammarError
 from guided.grammar.library import examples, grammar, names, source
 from tests import vocabularies
+from tests.amounts import each
 from tests.conftest import ROOT
 
 EXAMPLES = [
@@ -62,7 +63,7 @@ def test_examples(name: str, text: str, wanted: bool) -> None:
     assert accepts(name, text) is wanted, text
 
 
-@pytest.mark.parametrize("name", [name for name in names() if source(name).suffix == ".lark"])
+@pytest.mark.parametrize("name", each([name for name in names() if source(name).suffix == ".lark"], 2))
 def test_lark_itself_agrees(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Lark's check for colliding terminals takes minutes on sixty keywords with look-ahead, and changes nothing here.
     monkeypatch.setattr("lark.lexer.has_interegular", False)

@@ -13,6 +13,7 @@ from guided.infer import smc
 from guided.steer import ClassifierFree
 
 PROMPT = "Ada Lovelace is 36 years old and lives in London.\n"
+SHORT = {"max_new_tokens": 40}
 
 
 class Person(BaseModel):
@@ -41,12 +42,12 @@ async def collected(stream):
 
 def test_texts_are_those_of_generate(nano):
     async def several():
-        seeded = [guided.agenerate(nano, PROMPT, Person, seed=seed, do_sample=True) for seed in range(2)]
-        return await asyncio.gather(*seeded, guided.agenerate(nano, [PROMPT, "Bo"], Person))
+        seeded = [guided.agenerate(nano, PROMPT, Person, seed=seed, do_sample=True, **SHORT) for seed in range(2)]
+        return await asyncio.gather(*seeded, guided.agenerate(nano, [PROMPT, "Bo"], Person, **SHORT))
 
     *drawn, greedy = asyncio.run(several())
-    assert drawn == [guided.generate(nano, PROMPT, Person, seed=seed, do_sample=True) for seed in range(2)]
-    assert greedy == guided.generate(nano, [PROMPT, "Bo"], Person)
+    assert drawn == [guided.generate(nano, PROMPT, Person, seed=seed, do_sample=True, **SHORT) for seed in range(2)]
+    assert greedy == guided.generate(nano, [PROMPT, "Bo"], Person, **SHORT)
     assert isinstance(greedy[0].value, Person)
 
 
@@ -72,7 +73,7 @@ def test_texts_without_a_type(nano):
     assert [item.value for item in items] == [item.text for item in items]
     # Without white space: before the bracket there is no value yet.
     pairs = guided.json_schema({"type": "array", "maxItems": 2}, whitespace="")
-    data = asyncio.run(collected(guided.astream(nano, PROMPT, pairs)))
+    data = asyncio.run(collected(guided.astream(nano, PROMPT, pairs, **SHORT)))
     assert all(isinstance(item.value, list) for item in data)
     assert data[-1].value == data[-1].generation.value
 

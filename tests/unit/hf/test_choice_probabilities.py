@@ -53,8 +53,8 @@ def brute_force(loaded, prompt, texts):
 
 def test_a_packaged_model(nano):
     prompt = "Question: is it raining? Answer: "
-    found = choice_probabilities(nano, prompt, guided.choice(TEXTS))
-    sums = brute_force(nano, prompt, TEXTS)
+    found = choice_probabilities(nano, prompt, guided.choice(TEXTS[:2]))
+    sums = brute_force(nano, prompt, TEXTS[:2])
     total = math.fsum(sums.values())
     assert dict(found) == pytest.approx({text: value / total for text, value in sums.items()}, rel=PASSES)
     assert math.fsum(found.values()) == pytest.approx(1)
@@ -62,15 +62,15 @@ def test_a_packaged_model(nano):
     # However the model is given.
     wrapped = TransformersModel(nano)
     ids = nano.tokenizer(prompt)["input_ids"]
-    constraint = guided.compile(guided.choice(TEXTS), nano.vocabulary)
+    constraint = guided.compile(guided.choice(TEXTS[:2]), nano.vocabulary)
     for model, text, grammar, options in [
-        (nano.model, prompt, guided.choice(TEXTS), {"tokenizer": nano.tokenizer}),
-        (wrapped, prompt, guided.choice(TEXTS), {}),
+        (nano.model, prompt, guided.choice(TEXTS[:2]), {"tokenizer": nano.tokenizer}),
+        (wrapped, prompt, guided.choice(TEXTS[:2]), {}),
         (wrapped, ids, constraint, {"batch": 1}),
     ]:
         again = choice_probabilities(model, text, grammar, **options)
         assert dict(again) == pytest.approx(dict(found), rel=PASSES)
-    part = choice_probabilities(nano, prompt, guided.choice(TEXTS), mass=0.9)
+    part = choice_probabilities(nano, prompt, guided.choice(TEXTS[:2]), mass=0.9)
     assert 0 < part.unseen <= 0.1 and part.best == found.best
 
 

@@ -65,7 +65,7 @@ def test_greedy_is_the_definition(name, architecture, both_constraints, tokenize
         assert greedy(model, ids, processor)[0, ids.shape[1] :].tolist() == expected
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", each(NAMES, 2))
 def test_sampling_stays_in_the_language_and_repeats_with_its_seed(name, constraints, llama, tokenizer):
     processor = GuidedLogitsProcessor(constraints[name], tokenizer)
     ids = prompt_ids(tokenizer, PROMPTS[0])
@@ -206,7 +206,7 @@ def test_prompt_lookup_is_greedy(name, budget, constraints, llama, tokenizer):
         assert torch.equal(plain, greedy(llama, ids, processor, prompt_lookup_num_tokens=5))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", each(NAMES, 2))
 def test_prompt_lookup_samples_in_the_language(name, constraints, llama, tokenizer):
     processor = GuidedLogitsProcessor(constraints[name], tokenizer)
     ids = prompt_ids(tokenizer, PROMPTS[2])
@@ -226,7 +226,7 @@ def test_an_assistant_changes_nothing_in_greedy(name, drafter, constraints, llam
         assert torch.equal(plain, greedy(llama, ids, processor, assistant_model=assistant))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", each(NAMES, 2))
 def test_an_assistant_samples_in_the_language(name, constraints, llama, draft_llama, tokenizer):
     processor = GuidedLogitsProcessor(constraints[name], tokenizer)
     ids = prompt_ids(tokenizer, PROMPTS[0])

@@ -12,6 +12,7 @@ import pytest
 from guided.errors import GrammarError, UnsatisfiableError
 from guided.monitor.entities import Markup, entity_mentions
 from guided.testing import check_constraint
+from tests.amounts import each
 from tests.twin.monitor_words import VOCABULARY, Words, random_text
 
 
@@ -60,7 +61,7 @@ def test_exactly_the_marked_copies(case):
         assert (state != 0 and constraint.is_accepting(state)) is (text in known), text
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", each(CASES, 2))
 def test_contracts(case):
     source, names, candidates, markup, longest = CASES[case]
     constraint = entity_mentions(source, names, VOCABULARY, candidates=candidates, markup=markup, max_mention=longest)

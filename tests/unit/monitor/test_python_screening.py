@@ -14,6 +14,7 @@ from guided.monitor.python_identifiers import python_identifiers
 from guided.monitor.python_text import Place, Primary, PythonText, before_dot
 from guided.testing import check_constraint
 from tests import vocabularies
+from tests.amounts import each
 
 FRAGMENTS = [
     "x", "self", "s", ".", "x.", "self.", "a.b.", "()", "(", ")", "[", "]", "{", "}", "'", '"', '"""', "'a'", "# ", "\n", "\n    ",
@@ -39,7 +40,7 @@ def vocabulary() -> guided.Vocabulary:
     return guided.Vocabulary.from_tokens(tokens, eos_ids=[len(tokens) - 1])
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", each(range(4), 2))
 @pytest.mark.parametrize("assignments", [False, True])
 def test_masks_with_an_engine_that_always_knows(seed, assignments, tmp_path):
     watching = python_identifiers(tmp_path, engine=Knowing, assignments=assignments)

@@ -108,7 +108,7 @@ def test_texts_sampled_through_masks_run(data: Path) -> None:
     texts = []
     for _ in range(some(6, 6)):
         weights = [rng.expovariate(1.0) ** 3 for _ in range(VOCABULARY.size)]
-        texts.append(random_text(constraint, rng, 160, weights).decode())
+        texts.append(random_text(constraint, rng, some(160, 2), weights).decode())
     assert failures(path, texts) == []
 
 

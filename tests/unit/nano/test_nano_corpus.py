@@ -27,6 +27,7 @@ from sql_questions import random_question
 from sql_spelling import Spelling
 
 import guided
+from tests.amounts import some
 from tests.vocabularies import of_bytes
 
 
@@ -36,6 +37,7 @@ def test_a_seed_gives_one_stream_and_another_seed_another():
     assert first != other
 
 
+@pytest.mark.slow
 def test_the_stream_starts_short_and_grows():
     early = [len(t.pairs[0][0]) for t in itertools.islice(tasks(1), 400) if not t.context]
     late = [len(t.pairs[0][0]) for t in itertools.islice(tasks(1), 12_000, 12_400) if not t.context]
@@ -95,7 +97,7 @@ def test_every_statement_is_in_the_language_of_its_database():
     rng = random.Random(14)
     vocabulary = of_bytes()
     for spelling in Spelling:
-        for _ in range(6):
+        for _ in range(some(6, 3)):
             schema = spelled(random_schema(rng, words.TRAINING, tables=3), spelling)
             grammar = guided.sql(database_schema(rendered(schema), spelling.value))
             constraint = guided.compile(grammar, vocabulary)

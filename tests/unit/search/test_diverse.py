@@ -11,6 +11,7 @@ import guided
 from guided.errors import GuidedError
 from guided.lm import TableModel
 from guided.search import beam_search, diverse_beam_search
+from tests.amounts import each
 from tests.tolerances import DOUBLE
 from tests.twin.slow_search import END, PROMPT, VOCABULARY, anything, every_text, total
 
@@ -30,7 +31,7 @@ def slow_groups(model, texts, width, groups, penalty, max_tokens):
     return [sorted(each, key=lambda tokens: -total(model, tokens))[:width] for each in finished]
 
 
-@pytest.mark.parametrize("penalty", [0.0, 0.4, 5.0])
+@pytest.mark.parametrize("penalty", each([0.0, 0.4, 5.0], 2))
 @pytest.mark.parametrize(("width", "groups"), [(1, 3), (2, 2), (3, 3)])
 def test_groups_are_those_of_the_plain_twin(penalty, width, groups):
     texts = list(every_text(lambda _: True, 5))

@@ -56,7 +56,7 @@ def test_a_whole_tree_is_the_language(pattern, batch):
         assert [h.score for h in found.hypotheses] == pytest.approx([total(model, t) for t in expected], abs=DOUBLE)
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("pattern", each(PATTERNS, 2))
 def test_recombination_loses_nothing_where_the_model_forgets(pattern):
     constraint = guided.compile(guided.regex(pattern), VOCABULARY)
     texts = set(every_text(re.compile(pattern).fullmatch, 6))

@@ -160,7 +160,7 @@ def test_ids_that_no_text_has_are_refused(phrase):
             search(TableModel.random(1, width=5), PROMPT, anything(), [PhraseConstraint.of([0] * 9)], max_tokens=9)
 
 
-@pytest.mark.parametrize("width", [1, 2, 3])
+@pytest.mark.parametrize("width", each([1, 2, 3], 2))
 @pytest.mark.parametrize("pattern", ["[abc]*", "(ab|c|a)*b?"])
 def test_narrow_grids_are_those_of_the_plain_twin(width, pattern):
     constraint = guided.compile(guided.regex(pattern), VOCABULARY)

@@ -109,7 +109,7 @@ def slow_hope(model, tokens, options, length, max_tokens):
     return best
 
 
-@pytest.mark.parametrize("length", [1, 3, 5])
+@pytest.mark.parametrize("length", each([1, 3, 5], 2))
 def test_the_look_ahead_is_that_of_rollouts(length):
     phrase = PhraseConstraint.of((0, 2, 1), (3,), (1, 1))
     for seed in range(5):
@@ -197,7 +197,7 @@ def slow_neurologic(model, texts, clauses, width, expand, progress_weight, max_t
     return sorted(finished, key=lambda tokens: -total(model, tokens))[:width]
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", each(CASES, 2))
 @pytest.mark.parametrize(("width", "expand"), [(1, 4), (2, 2), (3, 4)])
 def test_narrow_beams_are_those_of_the_plain_twin(case, width, expand):
     for pattern in ("[abc]*", "(ab|c|a)*b?"):

@@ -40,6 +40,7 @@ from guided.steer import (
 )
 from guided.testing import check_language_model
 from guided.vocab import Vocabulary
+from tests.amounts import each
 from tests.tolerances import DOUBLE, SUMS
 from tests.unit.steer.steering_twin import (
     AMATEUR,
@@ -82,7 +83,7 @@ def test_each_method_alone_and_in_a_batch(name):
     agree(next_logits(Stack(steerers).over(BASE), [(1, 2, 3)])[0], alone(steerers, BASE, (1, 2, 3), ()))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", each(NAMES, 2))
 def test_a_constant_that_is_added_to_logits_changes_nothing(name):
     """Logits are known up to a constant, another for each prefix, layer and model, which no method may read."""
     moved = [random_model(seed, offset=7) for seed in (1, 2, 3)]
@@ -237,7 +238,9 @@ def test_layers_and_hidden_states_of_the_steered_model_are_the_plain_ones():
         assert torch.equal(ours.hidden, theirs.hidden)
 
 
-@pytest.mark.parametrize("name", ["contrastive", "negative", "dola-layers", "decore", "rad-model", "search", "fudge"])
+@pytest.mark.parametrize(
+    "name", each(["contrastive", "negative", "dola-layers", "decore", "rad-model", "search", "fudge"], 2)
+)
 def test_the_contract_of_language_models(name, monkeypatch):
     # What is computed for a row is more than one row of one model here, and has tests of its own below.
     monkeypatch.setattr("guided.testing.language_model.check_sharing", lambda model, prompts: None)

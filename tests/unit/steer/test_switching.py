@@ -26,6 +26,7 @@ from guided.steer import (
 )
 from guided.steer.formulas.experts import domain_mixture, nudged, routed
 from guided.testing import check_language_model
+from tests.amounts import each
 from tests.tolerances import SUMS
 from tests.unit.steer.formulas.formula_twin import INF, close, given, log, rows, same, softmax
 from tests.unit.steer.steering_twin import AMATEUR, BASE, OTHER, WIDTH, text_of
@@ -104,7 +105,7 @@ def test_the_likelihood_is_the_product_of_what_came():
 PRIORS = [(1.0, 1.0, 1.0), (0.0, 0.3, 0.7), (0.2, 0.0, 0.8), (1.0, 0.0, 0.0)]
 
 
-@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("prior", each(PRIORS, 2))
 def test_the_law_is_the_mixture_of_laws(prior):
     """Weighing by the posterior token by token is the mixture of whole texts, behind the first token."""
     model = Stack([DomainMixture((AMATEUR, OTHER), prior)]).over(BASE)

@@ -47,7 +47,7 @@ def test_texts_come_back(tokenizer: Any, vocab: Vocabulary, texts: list[str]) ->
     # Qwen normalises to NFC before it encodes; Llama-2 cannot tell U+2581 from a space.
     from unicodedata import normalize
 
-    for text in texts + random_texts(3, some(400, 2)):
+    for text in texts + random_texts(3, some(400, 8)):
         text = normalize("NFC", text)
         pieces = [vocab.token_bytes(token) for token in tokenizer.encode(text, add_special_tokens=False)]
         prefix = b" " if vocab.first_token_strips_space else b""

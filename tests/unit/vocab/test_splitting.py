@@ -45,7 +45,7 @@ def ours(name: str, text: str) -> list[str]:
 @pytest.mark.parametrize("name", PATTERNS)
 def test_cuts_are_the_tokenizers(name):
     rng = random.Random(0)
-    for _ in range(some(8000, 24)):
+    for _ in range(some(8000, 96)):
         text = "".join(rng.choice(PIECES) for _ in range(rng.randrange(1, 14)))
         assert ours(name, text) == chunks_of(name, text), text
 

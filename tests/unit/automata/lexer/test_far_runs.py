@@ -9,7 +9,7 @@ import pytest
 import guided
 from guided.automata.lexer.runs import NEAR
 from tests import vocabularies
-from tests.amounts import crossed
+from tests.amounts import crossed, each
 from tests.twin.masks import fitting_tokens
 
 LETTERS = ["a", "b", "é", "\\n", "\\u00e9", '"', "}", "ab", "日本"]
@@ -52,7 +52,7 @@ def test_masks_as_a_run_comes_near_to_its_bound(low, pattern):
 
 
 @pytest.mark.parametrize(
-    "pattern", ["^(?:ab|abé|b)[ab]{0,%d}$", "^(?:aab|abé|b)(?:ab|é){0,%d}$", "^(?:abab|bé){0,%d}b$"]
+    "pattern", each(["^(?:ab|abé|b)[ab]{0,%d}$", "^(?:aab|abé|b)(?:ab|é){0,%d}$", "^(?:abab|bé){0,%d}b$"], 2)
 )
 def test_masks_where_short_words_stand_before_a_run_or_make_one(pattern):
     seed = random.Random(len(pattern))

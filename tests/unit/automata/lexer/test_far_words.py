@@ -9,7 +9,7 @@ import pytest
 
 import guided
 from tests import vocabularies
-from tests.amounts import ALL
+from tests.amounts import ALL, each
 from tests.unit.automata.lexer.test_far_bounds import compare_masks
 
 LETTERS = [
@@ -45,7 +45,7 @@ def compare_with(pattern: str, most: range, tokens: list[bytes], vocabulary: gui
             compare_masks(schema, random.Random(high), tokens, vocabulary, **walks)
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("pattern", each(PATTERNS, 2))
 def test_masks_where_words_are_counted(pattern):
     tokens, vocabulary = some_tokens()
     compare_with(pattern, range(1, MOST_WORDS + 3, 1 if ALL else 2), tokens, vocabulary)

@@ -265,6 +265,7 @@ def test_a_model_of_another_tokenizer(model_folder):
     assert finite.any() and torch.allclose(alone[: len(wanted)][finite].double(), wanted[finite], atol=SINGLE)
 
 
+@pytest.mark.slow
 def test_a_model_of_another_tokenizer_from_the_command_line(guided_cli, person, letter, model_folder):
     result = guided_cli(
         "extract", "-s", person, letter, "--model", model_folder, "--steer", "contrastive:model=nano-amateur,alpha=0.1",

@@ -13,7 +13,7 @@ from guided import tokenset
 from guided.constraint.attributed import AttributedConstraint, budgets
 from guided.grammar.sql import Column, DatabaseSchema, Table
 from guided.grammar.sql.query.language import query_language
-from tests.amounts import ALL, crossed, some
+from tests.amounts import ALL, crossed, each, some
 from tests.unit.constraint.attributed.test_masks import DIALECTS, PIECES
 
 SCHEMA = DatabaseSchema(
@@ -46,7 +46,7 @@ def greedy(vocabulary: guided.Vocabulary, text: bytes) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", each(DIALECTS, 2))
 def test_a_query_that_just_fits_keeps_its_names_and_strings(dialect: str) -> None:
     vocabulary = vocabulary_of("pieces")
     constraint = AttributedConstraint(query_language(replace(SCHEMA, dialect=dialect)), vocabulary)

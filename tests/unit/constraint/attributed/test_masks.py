@@ -13,7 +13,7 @@ from guided import tokenset
 from guided.constraint.attributed import AttributedConstraint
 from guided.grammar.sql import Column, DatabaseSchema, Table
 from guided.grammar.sql.query.language import query_language
-from tests.amounts import ALL, crossed, some
+from tests.amounts import ALL, crossed, each, some
 from tests.unit.grammar.sql.query.random_queries import begun
 
 SCHEMA = DatabaseSchema(
@@ -67,7 +67,7 @@ def test_masks_are_the_tokens_that_can_be_read(forward: bool, vocabulary: guided
 
 
 @pytest.mark.parametrize(
-    "text", ["WITH {0}(c) AS (WITH {1}", "WITH a({0}, {1}", 'WITH a("{0}{0}{0}{0}oo", "{0}{0}{0}{0}{2}']
+    "text", each(["WITH {0}(c) AS (WITH {1}", "WITH a({0}, {1}", 'WITH a("{0}{0}{0}{0}oo", "{0}{0}{0}{0}{2}'], 2)
 )
 def test_masks_of_names_that_are_taken_and_cannot_grow(text: str) -> None:
     """Names of all the bytes that they may have: no token makes one that is taken, and none is allowed behind which

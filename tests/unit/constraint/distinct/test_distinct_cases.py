@@ -18,7 +18,7 @@ from guided.constraint.engine.machine import ConstraintMachine
 from guided.grammar.embed import embedded_rules
 from guided.grammar.ir import Choice, Grammar, Reference, Rule
 from guided.testing import check_constraint
-from tests.amounts import crossed
+from tests.amounts import crossed, each
 from tests.laws.test_constraint_laws import SMALL
 
 UNIQUE: dict[str, Any] = {"type": "array", "uniqueItems": True}
@@ -173,16 +173,19 @@ def test_too_few_values_are_refused(schema: Any, error: type[Exception]) -> None
 
 @pytest.mark.parametrize(
     ("schema", "least"),
-    [
-        ({**UNIQUE, "items": {"enum": [1, 2, 3]}, "minItems": 3}, b"[1,2,3]"),
-        ({**UNIQUE, "minItems": 12}, None),
-        ({**UNIQUE, "items": {"type": "string"}, "minItems": 4}, None),
-        pytest.param({**UNIQUE, "items": {"type": "string"}, "minItems": 12}, None, marks=pytest.mark.slow),
-        ({**UNIQUE, "items": {"type": "integer", "minimum": 0, "maximum": 15}, "minItems": 16}, None),
-        ({**UNIQUE, "items": {**UNIQUE, "minItems": 2}, "minItems": 3}, None),
-        ({"type": "object", "minProperties": 4}, None),
-        ({**FORCED, "minItems": 2}, None),
-    ],
+    each(
+        [
+            ({**UNIQUE, "items": {"enum": [1, 2, 3]}, "minItems": 3}, b"[1,2,3]"),
+            ({**UNIQUE, "minItems": 12}, None),
+            ({**UNIQUE, "items": {"type": "string"}, "minItems": 4}, None),
+            pytest.param({**UNIQUE, "items": {"type": "string"}, "minItems": 12}, None, marks=pytest.mark.slow),
+            ({**UNIQUE, "items": {"type": "integer", "minimum": 0, "maximum": 15}, "minItems": 16}, None),
+            ({**UNIQUE, "items": {**UNIQUE, "minItems": 2}, "minItems": 3}, None),
+            ({"type": "object", "minProperties": 4}, None),
+            ({**FORCED, "minItems": 2}, None),
+        ],
+        2,
+    ),
 )
 def test_completions_repeat_nothing(schema: Any, least: bytes | None) -> None:
     constraint = Constraint(guided.json_schema(schema, whitespace="compact"), SMALL)

@@ -139,7 +139,7 @@ def compare(name: str, seed: int, n_texts: int) -> int:
     return refused
 
 
-@pytest.mark.parametrize("name", SCHEMAS)
+@pytest.mark.parametrize("name", each(SCHEMAS, 2))
 def test_masks_and_steps(name: str) -> None:
     assert sum(compare(name, seed, 3) for seed in range(some(4, 6))) > 0
 

@@ -15,7 +15,7 @@ from guided.grammar.ir import Terminal
 from guided.grammar.regular.lengthening import Lengthening, lengthening
 from guided.kernels.data.layout import FAR
 from tests import vocabularies
-from tests.amounts import some
+from tests.amounts import each, some
 from tests.vocabularies import SINGLE_BYTES
 
 WORDS = {"enum": ["name", "na", "me", 1, 12, None]}
@@ -72,7 +72,7 @@ def tokens_to_end(constraint: guided.Constraint, state: int) -> int:
     return len(found) if priced is None else min(len(found), len(priced))
 
 
-@pytest.mark.parametrize("order", ["schema", "any"])
+@pytest.mark.parametrize("order", each(["schema", "any"], 2))
 @pytest.mark.parametrize("kind", list(ITEMS))
 def test_behind_every_token_what_is_called_enough_is_enough(kind: str, order: str) -> None:
     """Texts that go on as they went before; a budget was never known to be far, so every token was judged in each."""

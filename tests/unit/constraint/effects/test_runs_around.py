@@ -9,7 +9,7 @@ import pytest
 import guided
 from guided.constraint.effects.token_effects import TokenEffects, _run_around
 from tests import vocabularies
-from tests.amounts import some
+from tests.amounts import each, some
 from tests.twin.masks import fitting_tokens
 
 PIECES = ["a", "b", ":", "/", "@", " ", "\\n", "\\u000a", "\\u2028", "\u2028", "é", "日", "\\/", '"', ",", "}", "1"]
@@ -34,7 +34,7 @@ def vocabulary_of(seed: random.Random) -> tuple[list[bytes], guided.Vocabulary]:
     return tokens, vocabularies.of_tokens(tokens)
 
 
-@pytest.mark.parametrize("pattern", [*AROUND, *NOT_AROUND])
+@pytest.mark.parametrize("pattern", each([*AROUND, *NOT_AROUND], 2))
 def test_masks_are_those_of_single_bytes(pattern):
     seed = random.Random(pattern)
     tokens, vocabulary = vocabulary_of(seed)

@@ -7,7 +7,7 @@ import pytest
 import guided
 from guided.grammar import library
 from tests import vocabularies
-from tests.amounts import ALL
+from tests.amounts import ALL, each
 
 VOCABULARY = vocabularies.of_bytes()
 TEXTS = {
@@ -30,7 +30,7 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("name", each(TEXTS, 2))
 def test_ends_of_deep_texts_are_found(name: str) -> None:
     """Searched byte by byte they were beyond the limit, or took seconds; every beginning has one now."""
     constraint = guided.compile(library.grammar(name), VOCABULARY)

@@ -221,6 +221,7 @@ def test_what_a_verdict_means():
 # --- runs ---
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_where_it_stopped_and_says_the_same(evaluator, monkeypatch, tmp_path):
     monkeypatch.setattr("guided.eval.steering.evaluator.SteeringEvaluator", lambda settings, on_stage=None: evaluator)
     batches = batches_for(QUICK, 4, SETTINGS)

@@ -11,6 +11,7 @@ import guided
 from guided.errors import GrammarError, GuidedError, LimitError, UnsupportedError
 from guided.grammar.ebnf import ebnf
 from guided.grammar.ebnf.reader import MAX_NESTING
+from tests.amounts import each
 from tests.engines import assert_same_masks, xgrammar_matchers
 from tests.vocabularies import of_bytes
 
@@ -153,7 +154,7 @@ def test_a_long_row_of_texts_is_cut_into_terminals() -> None:
     assert constraint.shortest_text(constraint.start) == b"".join(b"%d,a" % index for index in range(300))
 
 
-@pytest.mark.parametrize("text", [text for text, _, _ in LANGUAGES])
+@pytest.mark.parametrize("text", each([text for text, _, _ in LANGUAGES], 2))
 def test_masks_are_xgrammars(text: str) -> None:
     xgrammar: Any = pytest.importorskip("xgrammar")
     assert_same_masks(ebnf(text), xgrammar_matchers(xgrammar.Grammar.from_ebnf(text)), text)

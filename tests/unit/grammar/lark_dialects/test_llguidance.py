@@ -9,7 +9,7 @@ import pytest
 
 import guided
 from guided.errors import GrammarError, GuidedError, LimitError, UnsupportedError
-from tests.amounts import Refusals, some
+from tests.amounts import Refusals, each, some
 from tests.engines import assert_same_masks, llguidance_matchers
 from tests.vocabularies import of_bytes
 
@@ -67,7 +67,7 @@ def test_it_holds_what_llguidance_says(text: str, yes: list[str], no: list[str])
         assert (state != 0 and constraint.is_accepting(state)) is wanted, word
 
 
-@pytest.mark.parametrize("text", [text for text, _, _ in LANGUAGES])
+@pytest.mark.parametrize("text", each([text for text, _, _ in LANGUAGES], 2))
 def test_masks_are_llguidances(text: str) -> None:
     pytest.importorskip("llguidance")
     grammar: Any = guided.lark(text, dialect="llguidance")

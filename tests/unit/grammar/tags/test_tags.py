@@ -14,7 +14,7 @@ from guided.errors import GrammarError, UnsupportedError
 from guided.grammar.ir import Grammar
 from guided.testing import check_constraint
 from tests import vocabularies
-from tests.amounts import mostly_slow
+from tests.amounts import each, mostly_slow
 
 PIECES = [b"<a", b"<a>", b"</a>", b"<ab>", b"x<", b"ab", b"12", b">>", b"\n\n", "é<".encode(), b"\xff"]
 EOS = 256 + len(PIECES)
@@ -126,7 +126,7 @@ def test_what_is_generated(name: str) -> None:
         assert re.fullmatch(pattern, text.decode()), text
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", each(CASES, 2))
 def test_contracts(name: str) -> None:
     check_constraint(guided.compile(CASES[name][0], VOCABULARY), walks=4, length=15, threads=1)
 

@@ -20,7 +20,7 @@ from guided.grammar.tags.styles import FORMATS
 from guided.grammar.xml_arguments.notation import NOTATIONS, JsonType
 from guided.testing import check_constraint
 from tests import vocabularies
-from tests.amounts import crossed
+from tests.amounts import crossed, each
 
 SPECIAL_NAMES = sorted({name for call in FORMATS.values() for name in call.special_tokens})
 SPECIAL = {name: 257 + number for number, name in enumerate(SPECIAL_NAMES)}
@@ -174,7 +174,7 @@ def test_calls_of_the_style(style: ToolStyle, special: bool) -> None:
     assert not takes(one.replace("weather", "ping"), choice=ToolChoice.REQUIRED)
 
 
-@pytest.mark.parametrize("style", ToolStyle)
+@pytest.mark.parametrize("style", each(ToolStyle, 2))
 def test_contracts(style: ToolStyle) -> None:
     check_constraint(compiled(style=style), walks=3, length=25, threads=1, pickled=False)
 

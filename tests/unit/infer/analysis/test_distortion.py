@@ -11,6 +11,7 @@ from guided.errors import GuidedError, TextError
 from guided.infer.analysis.distortion import distortion, distortions
 from guided.infer.analysis.enumeration import exact
 from guided.lm import TableModel
+from tests.amounts import each
 from tests.tolerances import DOUBLE, SUMS
 from tests.twin.tiny_problems import PATTERNS, problem, soft_problem
 
@@ -25,7 +26,7 @@ SCHEMA = {
 }
 
 
-@pytest.mark.parametrize("make", [problem, soft_problem])
+@pytest.mark.parametrize("make", each([problem, soft_problem], 2))
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_weights_correct_masked_sampling(make, pattern):
     """p(x) = q(x) times the product of kept masses, for every text that masked sampling draws."""

@@ -35,7 +35,7 @@ from guided.infer import (
     systematic,
 )
 from guided.lm import TableModel
-from tests.amounts import crossed, mostly_slow
+from tests.amounts import crossed, each, mostly_slow
 
 VOCABULARY = guided.Vocabulary.from_tokens([b"a", b"b", b"ab", None], eos_ids=[3])
 PROMPT = (0, 1)
@@ -325,7 +325,7 @@ class Contradictory(Odd):
         return True
 
 
-@pytest.mark.parametrize("run", [*SAMPLERS, local])
+@pytest.mark.parametrize("run", each([*SAMPLERS, local], 2))
 @pytest.mark.parametrize("sampler", [Direct(), AWRS(), AWRS(masks=False, narrow_after=1), AWRS(max_accepts=3)], ids=str)
 def test_potentials_that_break_their_laws_end(run, sampler):
     """A prefix that was forbidden and is allowed again, a text whose prefix is: no hang and no NaN; masks that lie."""

@@ -23,7 +23,7 @@ from guided.infer.sequences.cars import Learning, cars
 from guided.infer.sequences.mcmc import Cut, mcmc
 from guided.infer.sequences.rejection import rejection
 from guided.lm import TableModel
-from tests.amounts import crossed, mostly_slow
+from tests.amounts import crossed, each, mostly_slow
 from tests.tolerances import DOUBLE
 from tests.twin.tiny_problems import VOCABULARY, Problem, problem, soft_problem
 
@@ -105,7 +105,7 @@ def test_the_bound_is_z_when_everything_was_visited():
     assert learned.log_bound == pytest.approx(math.log(math.fsum(tiny.weights().values())), abs=DOUBLE)
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", each(SAMPLERS, 2))
 def test_the_same_seed_gives_the_same_samples(name):
     tiny = problem("a*b", seed=2)
     sampler = SAMPLERS[name]

@@ -14,6 +14,7 @@ from guided.kernels.data.layout import EXAMINED
 from guided.kernels.lexing.byte_classes import BROKEN, LINES, TEXT, UTF8_PHASES, class_of_byte, phase_after
 from guided.testing import brute_force_mask
 from tests import vocabularies
+from tests.amounts import each
 
 WORDS = [
     b"word", b"Word", b"WORD", b"abc", b"xyz", b"gg", b"0123", b"a1", b"a-b", b"a.b", b"a:b", b"dot.", b" space",
@@ -31,7 +32,7 @@ PATTERNS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("pattern", each(PATTERNS, 2))
 def test_masks_of_patterns(pattern):
     constraint = guided.compile(guided.json_schema({"type": "string", "pattern": pattern}), VOCABULARY)
     row = np.zeros(VOCABULARY.n_words, np.uint32)

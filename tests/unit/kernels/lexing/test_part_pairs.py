@@ -16,6 +16,7 @@ from guided.grammar.regular.expr import EPSILON, Expr, alternation, concat, inte
 from guided.grammar.regular.texts import CHARACTER
 from guided.kernels.data.layout import CLOSES
 from guided.kernels.lexing.part_pairs import BEGUN, COUNTED, DERIVED, NOTHING, WITHIN
+from tests.amounts import each
 
 LETTERS = ["a", "b", "c", "é", "ഀ", " "]
 CLASS = pattern_language("[a-cé]")
@@ -69,7 +70,7 @@ def test_what_is_bounded_accepts_what_derivatives_accept(number):
             agrees(seed, table, expr)
 
 
-@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("number", each(range(6), 2))
 def test_nothing_changes_where_there_is_next_to_no_room(number, monkeypatch):
     monkeypatch.setattr(parts_module, "MOST_PARTS", 32)
     seed, table = random.Random(100 + number), StateTable()
@@ -82,7 +83,7 @@ def test_nothing_changes_where_there_is_next_to_no_room(number, monkeypatch):
     assert len(table.parts) > 32
 
 
-@pytest.mark.parametrize("number", range(8))
+@pytest.mark.parametrize("number", each(range(8), 2))
 def test_traits_and_lengths_are_those_of_the_expressions(number):
     seed, table = random.Random(200 + number), StateTable()
     for _ in range(25):
