@@ -158,8 +158,8 @@ def test_masks_do_not_depend_on_what_was_asked_before(name: str) -> None:
     for _ in range(some(2, 6)):
         rnd.shuffle(asked)
         constraint = Constraint(grammar, LARGE)
-        for each in asked:
-            assert mask(constraint, *each) == alone[each], each
+        for question in asked:
+            assert mask(constraint, *question) == alone[question], question
 
 
 def test_the_mask_without_a_budget_is_the_same_once_tokens_are_priced() -> None:

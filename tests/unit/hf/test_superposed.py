@@ -100,9 +100,9 @@ def test_drafts_are_those_of_the_slow_twin(loaded, grammar, drafts, seed):
     assert [each.tokens for each in found] == [tokens for tokens, _ in expected] and len(found) == drafts
     # Single precision, summed along texts, from caches and without.
     assert [each.rank_score for each in found] == pytest.approx([score for _, score in expected], abs=PASSES)
-    for each in found:
-        assert guided_accepts(grammar, each.tokens)
-        assert each.score == pytest.approx(whole(loaded, prompt, each.tokens), abs=PASSES)
+    for hypothesis in found:
+        assert guided_accepts(grammar, hypothesis.tokens)
+        assert hypothesis.score == pytest.approx(whole(loaded, prompt, hypothesis.tokens), abs=PASSES)
     assert found.cost.passes <= 8
 
 

@@ -71,10 +71,10 @@ def test_domain_mixture(three, log_weights):
     total = sum(math.exp(weight) for weight in log_weights)
     column = torch.tensor([log_weights] * len(logits), dtype=torch.float64)
     wanted = []
-    for each in zip(*(part.tolist() for part in three)):
-        rows_ = [softmax(row) for row in each]
+    for place in zip(*(part.tolist() for part in three)):
+        rows_ = [softmax(row) for row in place]
         share = [math.exp(weight) / total if total else float(not n) for n, weight in enumerate(log_weights)]
-        wanted.append(within(each[0], [sum(w * row[t] for w, row in zip(share, rows_)) for t in range(len(each[0]))]))
+        wanted.append(within(place[0], [sum(w * row[t] for w, row in zip(share, rows_)) for t in range(len(place[0]))]))
     close(domain_mixture(logits, others, column), wanted)
 
 

@@ -34,14 +34,14 @@ def test_weights_correct_masked_sampling(make, pattern):
     for tokens in exact(*make(pattern, seed=1, max_tokens=4).arguments, max_tokens=4).particles:
         found = distortion(*tiny.arguments, tokens.tokens)
         probability = 1.0
-        for i, each in enumerate(found.tokens):
+        for i, step in enumerate(found.tokens):
             logs = tiny.model.logprobs(tiny.prompt + tokens.tokens[:i])
             steps = tiny.potential.logw_next(tokens.tokens[:i])
             kept = math.fsum(math.exp(log + step) for log, step in zip(logs, steps, strict=True))
-            assert math.exp(each.log_kept) == pytest.approx(kept, abs=DOUBLE)
+            assert math.exp(step.log_kept) == pytest.approx(kept, abs=DOUBLE)
             if make is problem:
-                assert each.removed == pytest.approx(1 - kept, abs=DOUBLE) and 0 <= each.removed <= 1
-            assert each.log_likeliest == pytest.approx(max(logs), abs=DOUBLE) and logs[each.likeliest] == max(logs)
+                assert step.removed == pytest.approx(1 - kept, abs=DOUBLE) and 0 <= step.removed <= 1
+            assert step.log_likeliest == pytest.approx(max(logs), abs=DOUBLE) and logs[step.likeliest] == max(logs)
             probability *= math.exp(logs[tokens.tokens[i]]) / kept
         assert math.exp(found.log_masked) == pytest.approx(probability, rel=SUMS)
         assert found.log_prob == pytest.approx(found.log_masked + found.log_weight, abs=DOUBLE)
