@@ -58,7 +58,7 @@ test: lint
 	@echo "== kernels (compiled where their sources are new, about a minute)"
 	@$(BIN)/guided warmup
 	@echo "== pytest, by two processes"
-	@$(BIN)/python -m pytest -n 2 --dist loadfile
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 	@echo "== what only kernels call, compiled by Numba (the first time takes a minute or two)"
 	@GUIDED_KERNELS=numba $(BIN)/python -m pytest tests/unit/kernels
 

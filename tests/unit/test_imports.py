@@ -78,7 +78,7 @@ def imported(path: Path) -> list[tuple[str, int, bool]]:
     def visit(node: ast.AST, at_load: bool) -> None:
         for child in ast.iter_child_nodes(node):
             inner = at_load and not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
-            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            if isinstance(child, ast.If) and "TYPE_CHECKING" in map(vars(child.test).get, ("id", "attr")):
                 inner = False
             if isinstance(child, ast.Import):
                 found.extend((alias.name, child.lineno, at_load) for alias in child.names)
