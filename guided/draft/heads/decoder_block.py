@@ -6,9 +6,9 @@ have the names of transformers' Llama, so that checkpoints load by name.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import torch
@@ -101,9 +101,7 @@ class RMSNorm(nn.Module):
 
     def forward(self, states: torch.Tensor) -> torch.Tensor:
         """The same shape."""
-        wide = states.float()
-        wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + self.eps)
-        return self.weight * wide.to(states.dtype)
+        return nn.functional.rms_norm(states, self.weight.shape, self.weight, self.eps)
 
 
 class Attention(nn.Module):
@@ -127,15 +125,15 @@ class Attention(nn.Module):
             layer(states).unflatten(-1, (-1, width)).transpose(1, 2)
             for layer in (self.q_proj, self.k_proj, self.v_proj)
         ]
-        frequencies = self.sizes.rope_theta ** (-torch.arange(0, width, 2, device=states.device).float() / width)
+        frequencies = _frequencies(width, self.sizes.rope_theta, states.device)
         angles = (positions.float() / self.sizes.rope_factor)[:, None] * frequencies
-        angles = torch.cat([angles, angles], dim=-1)
         cos, sin = angles.cos().to(states.dtype), angles.sin().to(states.dtype)
         return _turned(shaped[0], cos, sin), _turned(shaped[1], cos, sin), shaped[2]
 
     def spread(self, keys: torch.Tensor) -> torch.Tensor:
         """Keys or values for every query head."""
-        return keys.repeat_interleave(self.sizes.num_attention_heads // self.sizes.num_key_value_heads, dim=1)
+        shared = self.sizes.num_attention_heads // self.sizes.num_key_value_heads
+        return keys if shared == 1 else keys.repeat_interleave(shared, dim=1)
 
     def forward(
         self, states: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor, past: KeyValues
@@ -143,10 +141,17 @@ class Attention(nn.Module):
         """The states ``[B, n, d]``; ``mask``, ``bool[n, past + n]``, says what each position sees."""
         queries, keys, values = self.projected(states, positions)
         keys, values = past.add(keys, values)
-        scores = queries @ self.spread(keys).transpose(2, 3) / math.sqrt(self.sizes.head_dim)
-        shares = scores.masked_fill(~mask, -torch.inf).softmax(dim=-1, dtype=torch.float32).to(states.dtype)
-        found: torch.Tensor = self.o_proj((shares @ self.spread(values)).transpose(1, 2).flatten(2))
+        read = nn.functional.scaled_dot_product_attention(queries, self.spread(keys), self.spread(values), mask)
+        found: torch.Tensor = self.o_proj(read.transpose(1, 2).flatten(2))
         return found
+
+
+@cache
+def _frequencies(width: int, theta: float, device: torch.device) -> torch.Tensor:
+    """Both halves of a head's angles for one position, ``[width]``; no inference tensor, since training reads it."""
+    with torch.inference_mode(False):
+        found = theta ** (-torch.arange(0, width, 2, device=device).float() / width)
+        return torch.cat([found, found])
 
 
 def _turned(states: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
