@@ -70,12 +70,14 @@ from guided.draft import (
 from guided.draft.masks import RowMasks
 from guided.hf import load
 from guided.hf.adapted_exit import AdaptedExit
+from guided.hf.cache.shared_exit import SharedExit
 from guided.hf.draft_heads import base_of, nano_eagle, nano_heads, nano_small, nano_stopping_head, published_heads
 from guided.hf.draft_measurement import PLAIN, measure_drafts
 from guided.hf.language_model import TransformersModel
+from guided.hf.prompt_tokens import PromptTokens
 from guided.hf.skipped_layers import SkippedLayers
 from guided.infer.chance import Chance
-from guided.lm import transformed
+from guided.lm import LanguageModel, transformed
 from guided.nano import extraction_prompt
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples" / "train_nano"))
@@ -210,6 +212,29 @@ def adapted(model: TransformersModel, exits: Sequence[str]) -> dict[str, Draftin
     return found
 
 
+def own_targets(
+    model: TransformersModel, prompts: str | None, shared: Sequence[str]
+) -> tuple[dict[str, Drafting], dict[str, LanguageModel]]:
+    """Drafts that verify with a model of their own, of the same law, and these models: PPD's, and one cut in two."""
+    found: dict[str, Drafting] = {}
+    targets: dict[str, LanguageModel] = {}
+    if prompts:
+        prompted = PromptTokens(model, 3)
+        prompted.load(prompts)
+        for places in (24, 10):
+            found[f"prompt tokens, {places} places"] = Drafting(prompted.drafter(), Fixed(places))
+            targets[f"prompt tokens, {places} places"] = prompted.model
+    for given in shared:
+        blocks, _, file = given.partition("=")
+        layers = SkippedLayers(model)
+        adapter = AdaptedExit(layers, int(blocks))
+        adapter.load(file)
+        exit_ = SharedExit(layers, int(blocks), adapter)
+        found[f"adapter after {blocks} blocks, shared"] = Drafting(exit_.drafter(8), Fixed(8))
+        targets[f"adapter after {blocks} blocks, shared"] = exit_.target
+    return found, targets
+
+
 def _heads(model: TransformersModel, path: Path) -> Drafter:
     """A file of heads, or a folder of prefixed heads, as the trainers save them, or a published checkpoint."""
     if path.is_file():
@@ -296,6 +321,8 @@ def main() -> None:
         "--heads", nargs="*", default=[], help="folders of published checkpoints for the model, files of heads"
     )
     parser.add_argument("--adapted", nargs="*", default=[], metavar="BLOCKS=FILE", help="adapters after some blocks")
+    parser.add_argument("--shared", nargs="*", default=[], metavar="BLOCKS=FILE", help="the same, the blocks shared")
+    parser.add_argument("--prompts", metavar="FILE", help="prompt tokens (PPD)")
     parser.add_argument("--padded", type=float, default=0.0, help="millions of parameters to widen the model to")
     parser.add_argument("--packed", action="store_true", help="pack the target's weights for the processor")
     parser.add_argument("--blocks", type=int, default=0, help="blocks that the padded model has")
@@ -324,10 +351,13 @@ def main() -> None:
         return sampled(TransformersModel(loaded), small, prompts, grammars, options)
     ways = drafts(small) | (trained(TransformersModel(loaded)) if options.trained else {})
     ways |= published(TransformersModel(loaded), options.heads) | adapted(TransformersModel(loaded), options.adapted)
+    more, targets = own_targets(TransformersModel(loaded), options.prompts, options.shared)
+    ways |= more
     ways = {name: way for name, way in ways.items() if not options.only or any(word in name for word in options.only)}
     lines = measure_drafts(
-        loaded, prompts, grammars, ways, max_tokens=options.max_tokens, assistant=None if small is None else small.model
-    )
+        loaded, prompts, grammars, ways, max_tokens=options.max_tokens,
+        assistant=None if small is None else small.model, targets=targets,
+    )  # fmt: skip
     plain = next(line for line in lines if line.name == PLAIN)
     print(f"{'':36} passes/token  acceptance  speed  different")
     for line in lines:

@@ -18,6 +18,7 @@ from guided.draft.loop.speculate import speculate
 from guided.hf.language_model import TransformersModel
 from guided.hf.loading import LoadedModel
 from guided.hf.processor import GuidedLogitsProcessor
+from guided.lm.model import LanguageModel
 
 __all__ = ["PLAIN", "TRANSFORMERS", "TRANSFORMERS_ASSISTED", "TRANSFORMERS_LOOKUP", "Line", "measure_drafts"]
 
@@ -69,19 +70,23 @@ def measure_drafts(
     *,
     max_tokens: int = 256,
     assistant: Any = None,
+    targets: Mapping[str, LanguageModel] | None = None,
     done: Callable[[int], None] | None = None,
 ) -> list[Line]:
     """Decode greedily in every way, on each prompt in turn: plainly, with each draft, and by transformers' `generate`.
 
     ``assistant``, a model of transformers, is what its assisted generation drafts with; None leaves that out.  One
-    untimed text comes first, so that nothing is timed that happens once.  ``done`` is told after each prompt how many
+    untimed text comes first, so that nothing is timed that happens once.  ``targets`` are models of the same law that
+    drafts of these names verify with, where they need one of their own.  ``done`` is told after each prompt how many
     are through.  Drafts keep what they learned from one prompt to the next.
     """
-    target = TransformersModel(loaded)
+    target, others = TransformersModel(loaded), targets or {}
     ways: dict[str, Callable[[Sequence[int], Constrains], tuple[tuple[int, ...], Line]]] = {
         PLAIN: lambda prompt, constraint: _ours(target, prompt, constraint, None, max_tokens),
         **{
-            name: lambda prompt, constraint, draft=draft: _ours(target, prompt, constraint, draft, max_tokens)  # type: ignore[misc]
+            name: lambda prompt, constraint, name=name, draft=draft: _ours(  # type: ignore[misc]
+                others.get(name, target), prompt, constraint, draft, max_tokens
+            )
             for name, draft in drafts.items()
         },
         TRANSFORMERS: lambda prompt, constraint: _theirs(loaded, prompt, constraint, max_tokens, {}),
@@ -112,7 +117,7 @@ def measure_drafts(
 
 
 def _ours(
-    target: TransformersModel, prompt: Sequence[int], constraint: Constrains, draft: Drafting | None, max_tokens: int
+    target: LanguageModel, prompt: Sequence[int], constraint: Constrains, draft: Drafting | None, max_tokens: int
 ) -> tuple[tuple[int, ...], Line]:
     drafter, policy = (None, None) if draft is None else (draft.drafter, draft.policy)
     (text,), counts = speculate(

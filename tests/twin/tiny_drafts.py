@@ -103,6 +103,7 @@ def drafts(target, small):
         "chimera": lambda: Heads(CHIMERA),
         "prefixed": lambda: Prefixed(PREFIXED),
         "eagle": lambda: Eagle(EAGLE, depth=3, top=2),
+        "eagle, of likely nodes": lambda: Eagle(EAGLE, depth=3, top=2, floor=0.2),
         "eagle 3, of some ids": lambda: Eagle(EAGLE3, depth=2, top=3),
         "heads as guesses": lambda: BestFirst(Heads(HYDRA), Heads(MEDUSA), PromptLookup(), floor=0.0),
         "heads and a model": lambda: Union(Heads(MEDUSA), Model(small, Chain(1))),

@@ -44,7 +44,9 @@ class Eagle:
     """Drafts by EAGLE's heads and others that write features, such as modules for multi-token prediction.
 
     ``depth`` is the number of levels and ``top`` the number of nodes that are expanded in each, with so many children
-    (EAGLE-2's 5 or 6 and 8 to 10).  The head is not trained further.  Asks the target for the states of its prompts.
+    (EAGLE-2's 5 or 6 and 8 to 10).  What is accepted with a probability below ``floor``, by the head, is not drafted:
+    what one more place of a pass and one more of the head cost, in tokens.  The head is not trained further.  Asks the
+    target for the states of its prompts.
 
     >>> import numpy as np
     >>> import torch
@@ -66,7 +68,7 @@ class Eagle:
 
     reads_prompts = True
 
-    def __init__(self, head: FeatureHead, *, depth: int = 6, top: int = 8) -> None:
+    def __init__(self, head: FeatureHead, *, depth: int = 6, top: int = 8, floor: float = 0.0) -> None:
         if depth < 1 or top < 1:
             raise GuidedError(
                 f"a tree of {depth} levels of {top} nodes is none", remedy="Give one level and one node or more."
@@ -74,6 +76,7 @@ class Eagle:
         self.head = head.eval()
         self.depth = depth
         self.top = top
+        self.floor = floor
         self.needs = Needs(hidden=True, blocks=head.blocks)
         self._features = RowFeatures(self.head.caches, self.head.embeddings.device)
 
@@ -103,7 +106,7 @@ class Eagle:
         for n in range(1, depth):
             best = heapq.nlargest(self.top, level, key=lambda node: (nodes[node].value, -node))
             # What is not among the best so far will not be drafted, and nothing after it: it need not be expanded.
-            bound = _bound(nodes, context.budget)
+            bound = max(self.floor, _bound(nodes, context.budget))
             best = sorted(one for one in best if nodes[one].value >= bound and not self._ends(context, nodes[one]))
             if not best:
                 break
@@ -128,7 +131,7 @@ class Eagle:
                 level += self._children(context, nodes, node, one.state, one.value, logits[i], n)
         for cache in kept.caches:
             cache.crop(committed)
-        return _chosen(nodes, context.budget)
+        return _chosen(nodes, context.budget, self.floor)
 
     def _children(
         self, context: Context, nodes: list[_Node], parent: int, state: int, value: float, logits: torch.Tensor, n: int
@@ -180,11 +183,11 @@ def _bound(nodes: Sequence[_Node], budget: int) -> float:
     return heapq.nlargest(budget, (node.value for node in nodes))[-1]
 
 
-def _chosen(nodes: Sequence[_Node], budget: int) -> Proposal:
+def _chosen(nodes: Sequence[_Node], budget: int, floor: float) -> Proposal:
     """The nodes of the highest joint probability as a tree; of equal ones the earlier, so that parents come along."""
     best = sorted(heapq.nlargest(budget, range(len(nodes)), key=lambda node: (nodes[node].value, -node)))
     children: dict[int, list[int]] = {}
-    for node in best:
+    for node in (node for node in best if nodes[node].value >= floor):
         children.setdefault(nodes[node].parent, []).append(node)
     proposal = Proposal()
     places = {-1: -1}

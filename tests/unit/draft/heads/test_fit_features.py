@@ -139,6 +139,13 @@ def test_heads_learn_and_save_passes(learned, tmp_path):
     found, counts = speculate(0, TARGET, prompts, [None] * 9, drafter, max_tokens=20, greedy=True, policy=Fixed(6))
     assert found == plain
     assert counts.row_passes < 0.6 * without.row_passes
+    likely, fewer = speculate(
+        0, TARGET, prompts, [None] * 9, Eagle(head, depth=4, top=2, floor=0.3), max_tokens=20, greedy=True,
+        policy=Fixed(6),
+    )  # fmt: skip
+    assert likely == plain
+    assert 0 < fewer.drafted < counts.drafted
+    assert fewer.acceptance > counts.acceptance
     head.save(tmp_path)
     again = load_published(tmp_path, BASE, layers=6)
     assert again.settings() == head.settings()
