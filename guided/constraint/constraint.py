@@ -195,12 +195,12 @@ class Constraint:
         return len(self._machine.completions.tokens(state))
 
     def is_ample(self, state: int, budget: int) -> bool:
-        """Is a text sure to fit in ``budget`` tokens, as `fill_budget_mask` counts them, whichever token comes next?
+        """Is a text known to fit in ``budget`` tokens, as `fill_budget_mask` counts them, whichever token comes next?
 
-        Costs a mask and no search; False also where that does not tell.
+        Costs nothing: it is known once a mask of the state under a large budget was made, and False before.
         """
         need = self._needs.get(state)
-        return budget >= (self._need(state) if need is None else need)
+        return need is not None and budget >= need
 
     def fill_budget_mask(self, state: int, row: NDArray[np.uint32], budget: int) -> None:
         """As `fill_mask`, but only tokens after which the text can still be completed within ``budget`` tokens.

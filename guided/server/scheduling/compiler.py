@@ -39,8 +39,12 @@ everyday schema."""
 
 
 def is_ample(constraint: Constrains, budget: int) -> bool:
-    """Is a whole text sure to fit in so many tokens?  False also where that does not tell without a search."""
+    """Is a whole text known to fit in so many tokens?  False also where nobody knows without a search."""
     return isinstance(constraint, Constraint) and constraint.is_ample(constraint.start, budget)
+
+
+FAR = 1 << 30
+"""Tokens that are more than any text is bounded by: a mask within them is a mask with its price."""
 
 
 class Asked(Protocol):
@@ -163,8 +167,12 @@ class Compiler:
             self._rate.ended()
 
     def _made(self, request: Asked) -> Constrains:
-        constraint = compile_grammar(request.grammar(self._vocabulary), self._vocabulary, limits=self.limits.work)
-        constraint.fill_mask(constraint.start, np.empty(self._vocabulary.n_words, np.uint32))
+        constraint: Constrains = compile_grammar(request.grammar(self._vocabulary), self._vocabulary, limits=self.limits.work)
+        row = np.empty(self._vocabulary.n_words, np.uint32)
+        if isinstance(constraint, Constraint):
+            constraint.fill_budget_mask(constraint.start, row, FAR)
+        else:
+            constraint.fill_mask(constraint.start, row)
         if not is_ample(constraint, SHORT):
             constraint.shortest_completion(constraint.start)
         return constraint

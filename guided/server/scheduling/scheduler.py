@@ -17,6 +17,7 @@ from guided.errors import GuidedError, LimitError, UnsupportedError, VocabularyE
 from guided.hf.language_model import wrapped
 from guided.hf.loading import LoadedModel
 from guided.lm import LanguageModel
+from guided.server.scheduling.compiler import is_ample
 from guided.server.scheduling.counters import Counters, Rate
 from guided.server.scheduling.events import Failed, Finished, Reason, Token
 from guided.server.scheduling.growing import Growing
@@ -74,7 +75,7 @@ class Scheduler:
         self._thread.start()
 
     async def submit(self, job: Job) -> Stream:
-        """Take a job, whose events come from the stream; its first mask within the budget is made in a thread before.
+        """Take a job, whose events come from the stream; a first mask that is not known is made in a thread before.
 
         Raises `Busy` where as many wait as may, `Closing` after `close`, `LimitError` for more tokens than a job may
         have and for a constraint of which no text fits, `VocabularyError` for one of another vocabulary.
@@ -82,9 +83,11 @@ class Scheduler:
         self._check(job)
         with self._lock:
             self._check_room()
-        # Neither the event loop waits for this mask, nor the thread that all texts grow in.
         matcher = None
-        if job.constraint is not None:
+        if job.constraint is not None and is_ample(job.constraint, job.max_new_tokens):
+            matcher = Matcher(job.constraint, job.max_new_tokens)
+        elif job.constraint is not None:
+            # Neither the event loop waits for this mask, nor the thread that all texts grow in.
             matcher = await asyncio.to_thread(Matcher, job.constraint, job.max_new_tokens)
         growing = Growing(job, matcher, self._vocabulary, self._model.eos_ids, self._wake)
         with self._lock:
@@ -166,22 +169,22 @@ class Scheduler:
         """The thread: steps while there is anything to do, until the end."""
         try:
             while True:
-                self._wake.clear()
                 with handing_over():
-                    grows = self._turn()
-                if not grows:
-                    with self._lock:
-                        if self._closing:
-                            return
-                        idle = not len(self._waiting)
-                    if idle:
-                        self._wake.wait()
+                    while self._turn():
+                        pass
+                with self._lock:
+                    if self._closing:
+                        return
+                    idle = not len(self._waiting)
+                if idle:
+                    self._wake.wait()
         finally:
             self._filler.close()
             self._ended.set()
 
     def _turn(self) -> bool:
         """Let in who may enter, and a step of every lane; False where no text grows."""
+        self._wake.clear()
         self._admit()
         lanes = [lane for lane in (self._shared, *self._own.values()) if len(lane)]
         for lane in lanes:

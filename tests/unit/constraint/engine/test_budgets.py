@@ -203,8 +203,10 @@ def test_an_ample_budget_forbids_nothing() -> None:
     constraint = guided.compile(guided.regex('"(abc|[x-z]{2,5})*"[0-9]{3}'), vocabulary)
     plain, bounded = np.zeros((2, vocabulary.n_words), np.uint32)
     state, tried = constraint.start, 0
+    assert not constraint.is_ample(state, 100)
     for byte in b'"abcxy"12':
         constraint.fill_mask(state, plain)
+        constraint.fill_budget_mask(state, bounded, 100)
         for budget in range(constraint.shortest_completion(state) + 1, 20):
             constraint.fill_budget_mask(state, bounded, budget)
             if constraint.is_ample(state, budget):
