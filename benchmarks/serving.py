@@ -3,8 +3,10 @@
 Each client asks again as soon as its answer is whole, so that texts enter and leave the batch all the time.  Loads take
 turns, so that whatever else the machine does falls on all of them.  Free texts are asked for as many tokens as the
 constrained text of the same prompt took, and for no end before (`logit_bias`): every load is the same prompts and the
-same number of tokens.  ``--one-by-one`` adds a load of `guided.generate`, a prompt at a time; ``--hostile`` one that
-has hostile schemas beside it; ``--requests N`` looks for a leak instead; ``--http URL`` asks a server.
+same number of tokens.  Times between tokens are those between events of a stream, as vLLM's benchmarks count them;
+beside them stands what a token of a text takes, from its first to its last.  ``--one-by-one`` adds a load of
+`guided.generate`, a prompt at a time; ``--hostile`` one that has hostile schemas beside it; ``--requests N`` looks for
+a leak instead; ``--http URL`` asks a server.
 """
 
 from __future__ import annotations
@@ -83,7 +85,9 @@ class Load:
     firsts: list[float] = field(default_factory=list)
     """Seconds to each first token."""
     gaps: list[float] = field(default_factory=list)
-    """Seconds between tokens of one text."""
+    """Seconds between events of one text, each of which is a token here."""
+    paces: list[float] = field(default_factory=list)
+    """For each text the seconds from its first token to its last, by their number without the first."""
 
     @property
     def rate(self) -> float:
@@ -192,12 +196,14 @@ async def one_load(
             wanted = schema_of(number)
             most = MOST_TOKENS if wanted is not None else lengths.get(number, MOST_TOKENS)
             pieces: list[str] = []
-            last = time.perf_counter()
+            first = last = time.perf_counter()
             async for piece in ask(number, wanted, most):
                 now = time.perf_counter()
                 (found.gaps if pieces else found.firsts).append(now - last)
                 last = now
+                first = first if pieces else now
                 pieces.append(piece or "")
+            found.paces += [(last - first) / (len(pieces) - 1)] if len(pieces) > 1 else []
             found.texts += 1
             found.tokens += len(pieces)
             if wanted is not None:
@@ -325,6 +331,7 @@ def row(clients: int, name: str, load: Load) -> dict[str, Any]:
         "first_p50_ms": percentile(load.firsts, 0.5), "first_p99_ms": percentile(load.firsts, 0.99),
         "between_p50_ms": percentile(load.gaps, 0.5),
         "between_p99_ms": percentile(load.gaps, 0.99), "between_longest_ms": percentile(load.gaps, 1.0),
+        "a_token_p50_ms": percentile(load.paces, 0.5), "a_token_p99_ms": percentile(load.paces, 0.99),
     }  # fmt: skip
 
 

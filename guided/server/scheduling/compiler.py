@@ -167,7 +167,8 @@ class Compiler:
             self._rate.ended()
 
     def _made(self, request: Asked) -> Constrains:
-        constraint: Constrains = compile_grammar(request.grammar(self._vocabulary), self._vocabulary, limits=self.limits.work)
+        grammar = request.grammar(self._vocabulary)
+        constraint: Constrains = compile_grammar(grammar, self._vocabulary, limits=self.limits.work)
         row = np.empty(self._vocabulary.n_words, np.uint32)
         if isinstance(constraint, Constraint):
             constraint.fill_budget_mask(constraint.start, row, FAR)

@@ -117,3 +117,16 @@ def test_rows_of_a_batch_are_as_wide_as_the_engine_wants():
         assert rows.tolist() == [[1, 0, 0], [1 << 1 | 1 << 13, 0, 0], [1 | 1 << 2, 0, 0]]
     with pytest.raises(guided.VocabularyError, match="narrow"):
         fill_rows(matchers, np.zeros((3, 0), np.int32))
+
+
+def test_one_row_is_filled_as_rows_of_a_batch_are():
+    for pattern, most, tokens in (("a", None, []), ("b+", 4, [1]), ("(ab)*", 2, [0, 1, 0])):
+        matcher = matcher_of(pattern, most_tokens=most)
+        assert matcher.accept_all(tokens)
+        for dtype in (np.int32, np.uint32):
+            rows = np.full((2, 3), -1, np.int32).view(dtype)
+            matcher.fill(rows[0])
+            fill_rows([matcher], rows[1:])
+            assert rows[0].tolist() == rows[1].tolist()
+    with pytest.raises(guided.VocabularyError, match="narrow"):
+        matcher.fill(np.zeros(0, np.int32))
