@@ -60,7 +60,7 @@ test: lint
 	@echo "== pytest, by two processes"
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 	@echo "== what only kernels call, compiled by Numba (the first time takes a minute or two)"
-	@GUIDED_KERNELS=numba $(BIN)/python -m pytest tests/unit/kernels
+	@GUIDED_KERNELS=numba $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/unit/kernels
 
 test-slow: lint
 	@GUIDED_TEST_ALL=1 $(BIN)/python -m pytest -m "slow or not slow"

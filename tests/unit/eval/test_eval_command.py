@@ -69,6 +69,7 @@ def test_errors_are_one_line(guided_cli, tmp_path):
     assert "lmfe" in unknown.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals of Unix")
 def test_stopped_by_a_signal_and_resumed(guided_cli, benchmark_folder, tmp_path):
     """Ctrl-C in the middle of a real process: exit code 130, whole lines, and the rest by the same command."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from guided.errors import UnsupportedError
 from guided.vocab.splitting import DEAD, INITIAL, Pattern, Splitter, known_pattern, read_kinds
-from tests.amounts import some
+from tests.amounts import mostly_slow, some
 from tests.twin.byte_pairs import PATTERNS, pre_tokenizer
 
 PIECES = [*"'''stmdrvelSTREVLxyz  \t\n\r\n12!?.,{}\"_", "é", "\u00a0", "\u3000", "ſ", "中文", "😀", "٣", "\u0301", "ǅ", "½", "\u2028", "\x1c", "\x85", "𝔸"]  # fmt: skip
@@ -42,7 +42,7 @@ def ours(name: str, text: str) -> list[str]:
     return [data[low:high].decode() for low, high in zip(cuts, [*cuts[1:], len(data)], strict=True)]
 
 
-@pytest.mark.parametrize("name", PATTERNS)
+@pytest.mark.parametrize("name", mostly_slow(PATTERNS, 2))
 def test_cuts_are_the_tokenizers(name):
     rng = random.Random(0)
     for _ in range(some(8000, 96)):
@@ -50,13 +50,13 @@ def test_cuts_are_the_tokenizers(name):
         assert ours(name, text) == chunks_of(name, text), text
 
 
-@pytest.mark.parametrize("name", PATTERNS)
+@pytest.mark.parametrize("name", mostly_slow(PATTERNS, 2))
 @given(text=st.text(min_size=1, max_size=20))
 def test_cuts_of_any_unicode(name, text):
     assert ours(name, text) == chunks_of(name, text)
 
 
-@pytest.mark.parametrize("name", PATTERNS)
+@pytest.mark.parametrize("name", mostly_slow(PATTERNS, 2))
 def test_no_marking_dies_too_early_or_lives_too_long(name):
     """Of a beginning, exactly the markings live that are true for some way to go on."""
     rng = random.Random(1)
@@ -75,7 +75,7 @@ def test_no_marking_dies_too_early_or_lives_too_long(name):
         assert alive == true, text
 
 
-@pytest.mark.parametrize("name", PATTERNS)
+@pytest.mark.parametrize("name", mostly_slow(PATTERNS, 2))
 def test_a_certain_cut_is_there_whatever_follows(name):
     rng = random.Random(2)
     known = 0

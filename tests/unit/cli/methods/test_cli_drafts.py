@@ -119,6 +119,7 @@ def test_colours_are_of_every_pass(guided_cli, database, model_folder):
     assert "drafts leave out passes" in one_line(result.stderr)
 
 
+@pytest.mark.slow
 def test_drafts_of_the_packaged_model(guided_cli, person, letter):
     options = ("extract", "-s", person, letter, "--max-new-tokens", 60, "--json")
     plain = json.loads(guided_cli(*options).stdout)

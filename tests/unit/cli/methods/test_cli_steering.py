@@ -31,6 +31,7 @@ from guided.steer import (
     Stack,
     contrastive_vector,
 )
+from tests.amounts import each
 from tests.tolerances import SINGLE
 from tests.unit.cli.conftest import one_line
 
@@ -216,9 +217,10 @@ def test_a_packaged_amateur_by_its_name(guided_cli, tmp_path):
     texts = []
     for steer in (
         "contrastive:model=nano-amateur,alpha=0.3",
-        "adaptive:model=nano-amateur,threshold=inf",
-        "adaptive:model=nano-amateur,threshold=-1,least=0",
         "adaptive:model=nano-amateur,threshold=0.5",
+        *each(
+            ["adaptive:model=nano-amateur,threshold=inf", "adaptive:model=nano-amateur,threshold=-1,least=0"],
+        ),
     ):
         result = guided_cli("extract", "-s", schema, letter, "--steer", steer, "--offline", "--max-new-tokens", 40)
         assert (result.exit_code, result.stderr) == (0, ""), steer

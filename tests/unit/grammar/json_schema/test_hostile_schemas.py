@@ -60,6 +60,9 @@ LIMITED = {
 }  # fmt: skip
 """Which of them may come to a limit."""
 
+DEAR = {"patterns side by side", "many numbers"}
+"""Two seconds each: for the long suite. Ranges side by side and ten thousand words stand for them in the other."""
+
 
 @pytest.fixture(scope="module")
 def vocabulary():
@@ -82,7 +85,9 @@ def vocabulary():
     return made
 
 
-@pytest.mark.parametrize("name", SCHEMAS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in DEAR else name for name in SCHEMAS]
+)
 def test_a_hostile_schema_ends_in_time(name, vocabulary):
     row = np.zeros(vocabulary.n_words, np.uint32)
     begun = time.process_time()

@@ -85,6 +85,7 @@ def test_all_have_names_to_load_them_by():
             assert torch.equal(mine, theirs)
 
 
+@pytest.mark.slow
 def test_the_amateur_is_worse_than_the_model_and_experts_take_sides(labelled, loaded):
     def loss(expert, texts):
         model, total, count = loaded(expert), 0.0, 0
