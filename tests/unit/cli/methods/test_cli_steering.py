@@ -104,10 +104,10 @@ def test_every_method_can_be_built_and_its_settings_exist(sources, tmp_path):
             continue
         steerer = first(f"{name}:{least}", sources)
         assert dataclasses.is_dataclass(steerer)
-        for key, each in method.settings.items():
-            if not each.required and key not in ("weight", "prior"):
+        for key, setting in method.settings.items():
+            if not setting.required and key not in ("weight", "prior"):
                 other = ",truthful=abc" if (name, key) == ("lol", "truth") else ""
-                first(f"{name}:{least + ',' if least else ''}{key}={samples[each.kind]}{other}", sources)
+                first(f"{name}:{least + ',' if least else ''}{key}={samples[setting.kind]}{other}", sources)
 
 
 def test_vectors_are_read_from_the_model_that_is_steered():
