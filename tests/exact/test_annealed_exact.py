@@ -32,7 +32,7 @@ def target(tiny):
         (1, (0, 1), 0, 0.0, systematic),
         (1, (0, 0.4, 1), 1, 0.5, systematic),
         pytest.param(2, (0, 0.4, 1), 1, 0.0, systematic, marks=pytest.mark.slow),
-        (2, (0, 1), 1, 1.0, systematic),
+        pytest.param(2, (0, 1), 1, 1.0, systematic, marks=pytest.mark.slow),
         (2, (0, 0.5, 1), 0, 1.0, multinomial),
     ],
 )

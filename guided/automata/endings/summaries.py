@@ -60,11 +60,6 @@ class Summaries:
     def __contains__(self, place: Place) -> bool:
         return place in self._found
 
-    @property
-    def is_productive(self) -> bool:
-        """Has every visited place an outcome?"""
-        return all(self._found.values())
-
     def _ask(self, place: Place) -> dict[Outcome, int]:
         found = self._found.get(place)
         if found is None:

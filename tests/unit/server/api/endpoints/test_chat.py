@@ -15,7 +15,7 @@ import pytest
 
 from guided.errors import GuidedError
 from guided.server.scheduling.runs import CancellableModel
-from tests.amounts import mostly_slow
+from tests.amounts import each, mostly_slow
 from tests.unit.server.api.served import ADA, AS_PERSON, PERSON, TOOLS, Served
 
 
@@ -69,18 +69,21 @@ def test_an_open_schema_is_closed_unless_it_is_not_strict(client: openai.OpenAI)
 
 @pytest.mark.parametrize(
     "more",
-    [
-        {"response_format": AS_PERSON},
-        {"tools": TOOLS, "tool_choice": "required", "parallel_tool_calls": False},
-        {
-            "tools": TOOLS,
-            "tool_choice": {"type": "function", "function": {"name": "skip"}},
-            "parallel_tool_calls": False,
-        },
-        {"tools": TOOLS, "tool_choice": "none", "max_completion_tokens": 12},
-        {"max_completion_tokens": 12},
-        {"guided": {"draft": "auto", "grammar": {"type": "json_schema", "schema": PERSON}}},
-    ],
+    each(
+        [
+            {"response_format": AS_PERSON},
+            {"tools": TOOLS, "tool_choice": "required", "parallel_tool_calls": False},
+            {
+                "tools": TOOLS,
+                "tool_choice": {"type": "function", "function": {"name": "skip"}},
+                "parallel_tool_calls": False,
+            },
+            {"tools": TOOLS, "tool_choice": "none", "max_completion_tokens": 12},
+            {"max_completion_tokens": 12},
+            {"guided": {"draft": "auto", "grammar": {"type": "json_schema", "schema": PERSON}}},
+        ],
+        2,
+    ),
 )
 def test_a_stream_says_what_the_answer_says(client: openai.OpenAI, more: dict[str, Any]) -> None:
     whole = asked(client, **more)
