@@ -105,7 +105,6 @@ def test_one_record_each_and_the_rest_goes_on(fake_outlines, tmp_path, monkeypat
     assert found[6].text
 
 
-@pytest.mark.slow
 def test_what_cannot_be_loaded_is_said_here(tmp_path):
     with pytest.raises(GuidedError, match="no such folder"):
         IsolatedEvaluator(Settings(model=str(tmp_path / "none")), [EngineName.GUIDED])
