@@ -210,7 +210,7 @@ class Constraint:
         """
         need = self._needs.get(state)
         if need is None and budget >= self._near:
-            need = self._need(state)
+            need = self._need(state, budget)
         if need is not None and budget >= need:
             self.fill_mask(state, row)
             return
@@ -233,15 +233,18 @@ class Constraint:
         if self.is_accepting(state):
             row |= self._ending.row
 
-    def _need(self, state: int) -> int:
-        """A budget that forbids nothing in a state: no token leads to where the text takes more to its end."""
+    def _need(self, state: int, budget: int = 0) -> int:
+        """A budget that forbids nothing in a state: no token leads to where the text takes more to its end.
+
+        It is as little as is known where ``budget`` is less.
+        """
         machine = self._machine
         with machine.lock:
             if len(self._needs) == _ENDED:
                 machine.begin_prices()
             if state not in self._masks:
                 self._mask(state)
-            found = self._needs[state] = machine.need(state) + 2
+            found = self._needs[state] = machine.need(state, budget - 2) + 2
             return found
 
     def explain(self, state: int, token: int) -> str:

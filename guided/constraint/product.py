@@ -139,7 +139,7 @@ class ProductMachine(ABC, Generic[Side]):
         """See `ConstraintMachine.begin_prices`."""
         self.inner.begin_prices()
 
-    def need(self, state: int) -> int:
+    def need(self, state: int, limit: int = -1) -> int:
         """As `ConstraintMachine.need`; not known unless a checker tells."""
         return FAR
 

@@ -97,6 +97,7 @@ def check(constraint: guided.Constraint, rnd: random.Random, steps: int, forces:
         assert (plain == brute_force_mask(constraint, state)).all()
         shortest = constraint.shortest_completion(state)
         need = constraint._need(state)
+        assert constraint._machine.need(state, 10**6) + 2 >= need, "a far budget is called enough too soon"
         before = np.zeros_like(row)
         for budget in sorted({shortest + 1, shortest + 2, shortest + 5, max(need - 1, shortest + 1), need, need + 40}):
             if budget > 10_000:

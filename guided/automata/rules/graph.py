@@ -232,28 +232,6 @@ class RuleGraph:
         # Mostly one or two, for which slices of the columns take three times as long.
         return [(kinds[at], arguments[at], targets[at]) for at in range(first, first + counts[node])]
 
-    def ahead(self, nodes: list[int], more: int) -> list[int]:
-        """Some nodes and up to so many more that they lead to, in their rules and in those that are called there.
-
-        Nothing is made for it.
-        """
-        firsts, counts, _, kinds, arguments, targets, _ = self.views
-        found = list(nodes)
-        met = set(found)
-        most = len(found) + more
-        for node in found:
-            first = firsts[node]
-            if first < 0 or self._reserved(node) >= 0:
-                continue
-            for at in range(first, first + counts[node]):
-                for each in (targets[at], arguments[at] + 1) if kinds[at] == CALL else (targets[at],):
-                    if each not in met:
-                        if len(found) == most:
-                            return found
-                        met.add(each)
-                        found.append(each)
-        return found
-
     def composed(self, lists: list[list[int]]) -> list[int]:
         """The nodes that stand for all of each list."""
         found = [self.composites.node(self, nodes) for nodes in lists]

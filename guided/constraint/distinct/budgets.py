@@ -83,6 +83,7 @@ class Budgets:
         self._near: dict[int, tuple[NDArray[np.int64], _Others | None]] = {}
         """By state what is refused, and `_used`."""
         self._repeats: dict[int, NDArray[np.int64] | None] = {}
+        self._most_used, self._for_any_name = -1, FAR
 
     def near(self, state: int, limit: int) -> tuple[NDArray[np.uint32] | None, int]:
         """See `DistinctMachine.near`."""
@@ -267,6 +268,23 @@ class Budgets:
             asked = need // PER_NAME
             found += asked * (2 + max(EVASION, self._lengths.beyond(used + asked)))
         return min(found, FAR)
+
+    @property
+    def for_any_name(self) -> int:
+        """Tokens more than without names that are used up, enough whatever the text holds; `FAR` if not known."""
+        most = self._steps.reader.most_used
+        if most > self._most_used:
+            self._most_used = most
+            self._for_any_name = FAR
+            if self._tells_names:
+                self._for_any_name = self._with_others(0, _Others(most + self._spanned + 1, 0))
+        return self._for_any_name
+
+    @cached_property
+    def _tells_names(self) -> bool:
+        """Are used names all that a text must evade, and is it known what that takes?"""
+        known = self._lengths is not None and self._automaton.vocabulary.byte_complete
+        return known and not self._steps.compares and not self._completions.forces
 
     @cached_property
     def never_idle(self) -> bool:

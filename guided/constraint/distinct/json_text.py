@@ -140,6 +140,8 @@ class Reader:
     def __init__(self, wholes: Mapping[bytes, tuple[int, ...]] | None = None) -> None:
         self.values = Values()
         self.nothing = UsedKeys()
+        self.most_used = 0
+        """The most names or items that a container held so far."""
         self._wholes = wholes or {}
         """The tokens that hold a string as a whole (`guided.constraint.distinct.token_texts`)."""
         self._levels: dict[tuple[object, ...], Level] = {}
@@ -179,6 +181,7 @@ class Reader:
             shape = (0 if parent is None else parent.shape, is_array, compares)
             found.shape = self._shapes.setdefault(shape, len(self._shapes) + 1)
             self._texts[id(found)] = {}
+            self.most_used = max(self.most_used, used.size)
         return found
 
     def changed(

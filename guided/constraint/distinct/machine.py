@@ -219,13 +219,21 @@ class DistinctMachine(ProductMachine[Text]):
             return self.inner.near(state, limit)
         return self._budgets.near(state, limit)
 
-    def need(self, state: int) -> int:
+    def need(self, state: int, limit: int = -1) -> int:
         """As `ConstraintMachine.need`: what the automaton says, and what it takes not to repeat anything."""
-        if state < self.first_pair and self._budgets.never_idle and state not in self._begun:
-            return self.inner.need(state)
-        own, text = self.split(state)
+        budgets = self._budgets
+        if state < self.first_pair:
+            need = self.inner.need(state, limit)
+            if budgets.never_idle and state not in self._begun:
+                return need
+        else:
+            need = self.inner.need(self._pairs[state - self.first_pair][0], limit)
+        # Mostly the budget is far above: then no text need be looked at, which takes several times as long.
+        found = need + budgets.for_any_name
+        if found <= limit:
+            return found
         with self.lock:
-            return self._budgets.enough(self.inner.need(own), own, text)
+            return budgets.enough(need, *self.split(state))
 
     def cheapest_text(self, state: int) -> bytes | None:
         """As the automaton's, perhaps behind the way out of what would repeat something."""

@@ -89,8 +89,8 @@ def _open(machine: ConstraintMachine, asked: Asked) -> None:
         machine.open_boundary(continuation)
 
 
-def _price_nodes(machine: ConstraintMachine, _: Asked) -> None:
-    machine.token_costs.price_nodes()
+def _price_nodes(machine: ConstraintMachine, asked: Asked) -> None:
+    machine.token_costs.price_nodes(asked)
 
 
 def _price_terminals(machine: ConstraintMachine, asked: Asked) -> None:

@@ -199,9 +199,15 @@ class ConstraintMachine:
             elif not self.owing:
                 self.token_costs.begin()
 
-    def need(self, state: int) -> int:
-        """So many tokens are enough to end the text, whichever token of the mask comes next; `FAR` if not known."""
-        return self.token_costs.need(state) if self.prices else FAR
+    def need(self, state: int, limit: int = -1) -> int:
+        """So many tokens are enough to end the text, whichever token of the mask comes next; `FAR` if not known.
+
+        Where ``limit`` tokens are more than enough, there may be less of them that are enough as well.
+        """
+        if not self.prices:
+            return FAR
+        found = self.needs.get(state) if self.needs is not None else None
+        return self.token_costs.need(state) if found is None else found
 
     def _start(self) -> int:
         with self.lock:

@@ -11,7 +11,7 @@ kind               fields                 answer
 `OPEN_BOUNDARY`    continuation           the terminals that may come there
 `JOIN_OBLIGATIONS` obligation, obligation the obligation that holds when both do
 `COMPARE`          obligation, obligation whether the second forbids whatever the first does
-`PRICE_NODES`                             the tokens that lead from each node to the end of its rule (`TokenCosts`)
+`PRICE_NODES`      node, rule + 1 or 0    the tokens that lead from it to the end of its rule (`TokenCosts`)
 `PRICE_TERMINAL`   lexer state            the tokens that are enough for the terminal that begins in it
 `WANT_START`       LALR state             the lexer of all its candidates (`LalrStacks`)
 `WANT_UNDER`       state, obligation      the lexer state that goes on under an obligation

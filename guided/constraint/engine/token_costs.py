@@ -13,19 +13,12 @@ from guided.automata.lexer.distances import minimum, shortest
 from guided.automata.rules.costs import RuleCosts
 from guided.constraint.engine.prices import CommonPrices, TerminalTokens
 from guided.kernels import entry
-from guided.kernels.data.layout import N_PRICED, N_SEGMENT_TOKENS, N_SEGMENTS, N_SETS, PRICES
+from guided.kernels.data.layout import N_PRICED, N_SEGMENT_TOKENS, N_SEGMENTS, PRICES
 
 if TYPE_CHECKING:
     from guided.constraint.engine.machine import ConstraintMachine
 
 __all__ = ["TokenCosts"]
-
-FEW_ITEMS = 64
-"""Items up to which their nodes are gathered one by one, in some 5 us: to mark them among all nodes of a large schema
-takes ten times that, and nearly every new state asks."""
-
-AHEAD = 12
-"""Nodes that are priced beside those that are asked for, some 5 us each."""
 
 
 class TokenCosts:
@@ -66,8 +59,6 @@ class TokenCosts:
     def need(self, state: int) -> int:
         """So many tokens are enough to end the text, whichever token of the mask comes next."""
         machine = self._machine
-        if machine.needs is not None and state in machine.needs:
-            return machine.needs[state]
         with machine.lock:
             machine.begin_prices()
             assert machine.needs is not None
@@ -82,19 +73,10 @@ class TokenCosts:
             machine.run(entry.price_all)
         return int(machine.tables.cost[continuation])
 
-    def price_nodes(self) -> None:
-        """Price the nodes of all continuations that have come since the last ones were priced."""
+    def price_nodes(self, asked: list[list[int]]) -> None:
+        """Price nodes that kernels cannot price, and rules by the nodes in which they begin."""
         machine, rules = self._machine, self._rules
         tables = machine.tables
-        first, last = tables.set_offset[machine.counters[[N_PRICED, N_SETS]]].tolist()
-        items = tables.items[first:last]
-        if len(items) <= FEW_ITEMS:
-            nodes = sorted({item >> 32 for item in items.tolist()})
-        else:
-            # Of an ambiguous grammar, there may be a million items and few nodes.
-            met = np.zeros(machine.graph.n_nodes, np.bool_)
-            met[items >> 32] = True
-            nodes = np.flatnonzero(met).tolist()
         size = tables.node_cost.size
         if machine.graph.n_nodes > size:
             grown = np.full(2 * machine.graph.n_nodes, -1, np.int32)
@@ -103,9 +85,10 @@ class TokenCosts:
             machine.refresh()
         known = machine.tables.node_cost
         each = known.data
-        # A text comes by most places of a record, and soon by what follows: to be asked for each takes 40 us.
-        for node in machine.graph.ahead([node for node in nodes if each[node] < 0], AHEAD):
-            if each[node] < 0:
+        for node, begun, _ in asked:
+            if begun:
+                each[node] = rules.rule(begun - 1)
+            elif each[node] < 0:
                 each[node] = rules.node(node)
                 first, prices = rules.beside(node)
                 known[first : first + len(prices)] = prices

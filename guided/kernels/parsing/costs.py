@@ -11,10 +11,13 @@ import numpy as np
 from guided.kernels.data import views
 from guided.kernels.data.asking import ask
 from guided.kernels.data.layout import (
+    CALL,
     CANONICAL,
     CLOSES,
+    EMPTY,
     FAR,
     FARTHEST,
+    FINAL,
     MATCHED,
     N_CLOSURE,
     N_PRICED,
@@ -37,6 +40,9 @@ ESCAPE_LEFT = 5
 LONG_ESCAPE_LEFT = 11
 """The same of any character: that of a surrogate pair, behind its backslash.  The canonical spelling has no such pairs,
 and escapes only characters below U+0080."""
+
+_NODES = 512
+"""Nodes that are priced together; of rules with more, Python prices one after another."""
 
 _LONGEST_TEXT, _PLACES = 256, 257
 """Bytes of a terminal with one text up to which it is priced here, and places in such a text."""
@@ -150,6 +156,97 @@ def price_texts(table, states):
 
 
 @inner
+def _give_up(node_cost, nodes, n):
+    """Leave the prices of some nodes unknown."""
+    for i in range(n):
+        node_cost[nodes[i]] = -1
+
+
+@inner
+def _step_price(table, edge):
+    """What an edge takes; -1: it is asked for, -2: it can be neither told nor asked for."""
+    rules = views.rules(table)
+    argument = np.int64(rules.argument[edge])
+    if rules.kind[edge] == EMPTY:
+        return np.int64(0)
+    if rules.kind[edge] == CALL:
+        begin = np.int64(rules.rule_start[argument])
+        node_cost = views.machine(table).node_cost
+        if begin >= node_cost.shape[0]:
+            return np.int64(-2)
+        if node_cost[begin] >= 0:
+            return np.int64(node_cost[begin])
+        ask(table, PRICE_NODES, begin, argument + 1)
+        return np.int64(-1)
+    fewest = views.fewest(table)
+    if argument >= fewest.shape[0]:
+        return np.int64(-2)
+    if fewest[argument] == 0 and not _spell_chain(table, argument):
+        ask(table, PRICE_TERMINAL, argument)
+        return np.int64(-1)
+    return np.int64(fewest[argument])
+
+
+@inner
+def _price_node(table, start):
+    """Price a node with those that it leads to, where all of them are made; else ask for what is lacking.
+
+    While they are gathered, ``node_cost`` holds -2 for them.  Then each is as cheap as its cheapest way on, again and
+    again from the last met until nothing changes: they mostly lead to later ones.
+    """
+    rules = views.rules(table)
+    node_cost = views.machine(table).node_cost
+    nodes = local_ints(_NODES)
+    if start >= node_cost.shape[0] or rules.node_first[start] < 0:
+        ask(table, PRICE_NODES, start)
+        return False
+    nodes[0] = start
+    node_cost[start] = -2
+    n = np.int64(1)
+    at = np.int64(0)
+    lacks = False
+    while at < n:
+        first = np.int64(rules.node_first[nodes[at]])
+        for edge in range(first, first + rules.node_count[nodes[at]]):
+            step = _step_price(table, edge)
+            target = np.int64(rules.to[edge])
+            lacks = lacks or step == -1
+            is_beyond = target >= node_cost.shape[0]
+            if target > 0 and (is_beyond or node_cost[target] == -1):
+                if is_beyond or rules.node_first[target] < 0 or n == _NODES:
+                    step = np.int64(-2)
+                else:
+                    node_cost[target] = -2
+                    nodes[n] = target
+                    n += 1
+            if step == -2:
+                _give_up(node_cost, nodes, n)
+                ask(table, PRICE_NODES, start)
+                return False
+        at += 1
+    if lacks:
+        _give_up(node_cost, nodes, n)
+        return False
+    for i in range(n):
+        node_cost[nodes[i]] = FAR
+    changed = True
+    while changed:
+        changed = False
+        for i in range(n - 1, -1, -1):
+            node = np.int64(nodes[i])
+            best = np.int64(0 if rules.flags[node] & FINAL else node_cost[node])
+            first = np.int64(rules.node_first[node])
+            for edge in range(first, first + rules.node_count[node]):
+                target = np.int64(rules.to[edge])
+                behind = np.int64(node_cost[target] if target else 0)
+                best = min(best, _step_price(table, edge) + behind)
+            if best < node_cost[node]:
+                node_cost[node] = best
+                changed = True
+    return True
+
+
+@inner
 def price_new(table):
     """Price the continuations that have come since, and what may be begun at boundaries; 0, -1: request."""
     machine = views.machine(table)
@@ -163,9 +260,8 @@ def price_new(table):
                 best = 0
             elif machine.items[i] & _MASK32 == 0:
                 break  # a list of nodes
-            elif node >= machine.node_cost.shape[0] or machine.node_cost[node] < 0:
+            elif (node >= machine.node_cost.shape[0] or machine.node_cost[node] < 0) and not _price_node(table, node):
                 counters[N_PRICED] = item
-                ask(table, PRICE_NODES)
                 return -1
             else:
                 best = min(best, machine.node_cost[node] + machine.cost[machine.items[i] & _MASK32])

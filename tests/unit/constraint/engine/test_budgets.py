@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 import guided
+from guided.automata.rules.costs import RuleCosts
+from guided.constraint.distinct.machine import DistinctMachine
 from guided.constraint.effects.token_effects import TokenEffects
 from guided.constraint.engine.machine import ConstraintMachine
 from guided.constraint.engine.requests import RequestBuffer
@@ -139,9 +141,9 @@ def test_what_follows_is_priced_at_once(
     priced: list[int] = []
     price_nodes = TokenCosts.price_nodes
 
-    def count(costs: TokenCosts) -> None:
+    def count(costs: TokenCosts, asked: list[list[int]]) -> None:
         priced.append(state)
-        price_nodes(costs)
+        price_nodes(costs, asked)
 
     monkeypatch.setattr(TokenCosts, "price_nodes", count)
     state = constraint.start
@@ -150,6 +152,40 @@ def test_what_follows_is_priced_at_once(
         state = constraint.advance(state, byte)
     assert state
     assert 0 < len(priced) <= most
+
+
+SEARCHED: list[tuple[Grammar, Any]] = [
+    (guided.json_schema({"type": "array", "items": {"type": "array", "items": RECORD}}), [[NULLS, NULLS], []]),
+    (
+        guided.json_schema({"$defs": {"n": {"properties": {"a": {"$ref": "#/$defs/n"}}}}, "$ref": "#/$defs/n"}),
+        {"a": {}},
+    ),
+    (
+        guided.json_schema({"properties": {"a": {"minItems": 3, "maxItems": 9}}, "minProperties": 2}),
+        {"b": 1, "a": [7] * 3},
+    ),
+    (guided.gbnf('root ::= "[" (item ("," item)* | "-")? "]"\nitem ::= "x"+ "y"? | root'), ["xx"]),
+]
+
+
+@pytest.mark.parametrize(("grammar", "value"), SEARCHED)
+def test_kernels_price_nodes_as_searches_do(grammar: Grammar, value: Any) -> None:
+    """Of what is made kernels price all that a node leads to; Python searches from each node by itself."""
+    vocabulary = guided.Vocabulary.from_tokens([*vocabularies.SINGLE_BYTES, b'":', b'{"', None], eos_ids=[258])
+    constraint = guided.Constraint(grammar, vocabulary)
+    row = np.zeros(vocabulary.n_words, np.uint32)
+    state = constraint.start
+    for byte in json.dumps(value, separators=(",", ":")).replace('"xx"', "xx").encode():
+        constraint.fill_budget_mask(state, row, 500)
+        state = constraint.advance_bytes(state, bytes((byte,)))
+        assert state
+    machine = constraint._machine
+    machine = machine.inner if isinstance(machine, DistinctMachine) else machine
+    assert isinstance(machine, ConstraintMachine)
+    searched = RuleCosts(machine.graph, machine.token_costs.tokens_of, machine.token_costs.tokens_of.each)
+    priced = np.flatnonzero(machine.tables.node_cost[: machine.graph.n_nodes] >= 0).tolist()
+    assert len(priced) > 6
+    assert [searched.node(node) for node in priced] == machine.tables.node_cost[priced].tolist()
 
 
 BOUNDED = (
