@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,13 +20,14 @@ from guided import tokenset
 from guided.automata.endings.adjacency import always_settles
 from guided.automata.endings.endings import Endings
 from guided.automata.lalr.stacks import NO_TABLES, LalrStacks, lexer_states, no_tables
-from guided.automata.lexer.distances import minimum, minimum_owing, tags
+from guided.automata.lexer.distances import tags
 from guided.automata.lexer.first_sets import explore_first_sets
 from guided.automata.rules.analysis import analyse
 from guided.automata.rules.graph import RuleGraph
 from guided.collection import hold, release, untrack
 from guided.constraint.effects.token_effects import TokenEffects
 from guided.constraint.engine import answers, stack_budgets
+from guided.constraint.engine.byte_costs import ByteCosts
 from guided.constraint.engine.completion import Completions
 from guided.constraint.engine.first_arrays import (
     FirstExtra,
@@ -37,7 +38,6 @@ from guided.constraint.engine.first_arrays import (
     grown_segments,
     grown_tables,
 )
-from guided.constraint.engine.prices import BytePrices
 from guided.constraint.engine.requests import RequestBuffer
 from guided.constraint.engine.survival import are_alive, check_start, ending_tokens, endings_of, payable, spellable
 from guided.constraint.engine.token_costs import TokenCosts
@@ -182,8 +182,8 @@ class ConstraintMachine:
         return Completions(self)
 
     @cached_property
-    def _byte_prices(self) -> BytePrices:
-        return BytePrices(self.graph, partial(minimum, self.states))
+    def _byte_costs(self) -> ByteCosts:
+        return ByteCosts(self.graph, self.states, self.counters)
 
     @cached_property
     def token_costs(self) -> TokenCosts:
@@ -370,18 +370,12 @@ class ConstraintMachine:
         with self.lock:
             if self.endings is not None:
                 return min(self.endings.cost(*thread) for thread in self.threads(state))
-            self._byte_prices.update(self.tables, self.counters)
-            cost = self._byte_prices.cost
-            return min(
-                int(cost[continuation]) + (minimum_owing(self.states, inside, obligation) if inside else 0)
-                for inside, continuation, obligation in self.threads(state)
-            )
+            return self._byte_costs.to_end(self.tables, self.threads(state))
 
     def cost_behind(self, continuation: int) -> int:
         """As `cost`, behind a terminal."""
         with self.lock:
-            self._byte_prices.update(self.tables, self.counters)
-            return int(self._byte_prices.cost[continuation])
+            return self._byte_costs.of(self.tables, continuation)
 
     def cheapest_text(self, state: int) -> bytes | None:
         """A text to the end in the tokens that budgets count; see `TokenCosts.cheapest_text`."""

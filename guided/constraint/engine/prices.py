@@ -1,4 +1,4 @@
-"""The least that it takes to end the text from each continuation, in bytes, and what terminals take in tokens."""
+"""What terminals take in tokens, and prices of the rules that grammars have in common."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ from guided.grammar.ir import Common
 from guided.grammar.regular.expr import Expr, Kind, literal
 from guided.grammar.regular.lengthening import lengthening
 from guided.grammar.regular.rests import any_escape_left, escape_left, most_left
-from guided.kernels.data.layout import FAR, N_SETS, Machine
-from guided.kernels.parsing.costs import price
+from guided.kernels.data.layout import FAR
 from guided.vocab.spelled import spell
 from guided.vocab.vocabulary import Vocabulary
 
-__all__ = ["BytePrices", "CommonPrices", "TerminalPrices", "TerminalTokens"]
+__all__ = ["CommonPrices", "TerminalPrices", "TerminalTokens"]
 
 _QUOTE = literal(b'"')
 
@@ -130,34 +129,3 @@ def _most_left(expr: Expr) -> int:
 
 def _by_length(text: bytes) -> tuple[int, bytes]:
     return len(text), text
-
-
-class BytePrices:
-    """``cost[k]`` for each continuation ``k``, in bytes; ``terminal`` prices a terminal's start state."""
-
-    def __init__(self, graph: RuleGraph, terminal: Callable[[int], int]) -> None:
-        self._graph = graph
-        self._terminal = terminal
-        self._rules: RuleCosts | None = None
-        self._nodes = np.full(256, -1, np.int32)
-        self.priced = 0
-        """Continuations priced so far."""
-        self.cost: NDArray[np.int32] = np.zeros(256, np.int32)
-
-    def update(self, tables: Machine, counters: NDArray[np.int64]) -> None:
-        """Price all continuations made so far."""
-        if self._rules is None:
-            self._rules = RuleCosts(self._graph, self._terminal, lambda states: list(map(self._terminal, states)))
-        wanted = int(counters[N_SETS])
-        if wanted == self.priced:
-            return
-        if wanted > self.cost.size:
-            self.cost = np.concatenate([self.cost, np.zeros(2 * wanted - self.cost.size, np.int32)])
-        while True:
-            node = int(price(tables, counters, self._nodes, self.cost, self.priced))
-            if node < 0:
-                self.priced = wanted
-                return
-            if node >= self._nodes.size:
-                self._nodes = np.concatenate([self._nodes, np.full(node + 64, -1, np.int32)])
-            self._nodes[node] = self._rules.node(node)

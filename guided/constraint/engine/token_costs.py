@@ -51,7 +51,7 @@ class TokenCosts:
         machine = self._machine
         counters = machine.counters
         counters[PRICES] = 1
-        machine.tables = machine.tables._replace(node_cost=self._common().node_cost.copy())
+        self._make_room(self._common().node_cost)
         counters[N_SEGMENTS] = counters[N_SEGMENT_TOKENS] = 0
         machine.refresh()
         entry.rehash(machine.table, True)
@@ -76,12 +76,8 @@ class TokenCosts:
     def price_nodes(self, asked: list[list[int]]) -> None:
         """Price nodes that kernels cannot price, and rules by the nodes in which they begin."""
         machine, rules = self._machine, self._rules
-        tables = machine.tables
-        size = tables.node_cost.size
-        if machine.graph.n_nodes > size:
-            grown = np.full(2 * machine.graph.n_nodes, -1, np.int32)
-            grown[:size] = tables.node_cost
-            machine.tables = tables._replace(node_cost=grown)
+        if machine.graph.n_nodes > machine.tables.node_cost.size:
+            self._make_room(machine.tables.node_cost)
             machine.refresh()
         known = machine.tables.node_cost
         each = known.data
@@ -92,6 +88,12 @@ class TokenCosts:
                 each[node] = rules.node(node)
                 first, prices = rules.beside(node)
                 known[first : first + len(prices)] = prices
+
+    def _make_room(self, known: NDArray[np.int32]) -> None:
+        """Prices of nodes with room for as many again as there are."""
+        grown = np.full(2 * self._machine.graph.n_nodes, -1, np.int32)
+        grown[: known.size] = known
+        self._machine.tables = self._machine.tables._replace(node_cost=grown)
 
     def to_end(self, state: int) -> int:
         """Tokens that are enough to end the text from a state, one a byte of what is left of a terminal."""

@@ -248,10 +248,14 @@ def _price_node(table, start):
 
 @inner
 def price_new(table):
-    """Price the continuations that have come since, and what may be begun at boundaries; 0, -1: request."""
+    """Price the continuations that have come since, and what may be begun at boundaries; 0, -1: request.
+
+    What is lacking is asked for together.
+    """
     machine = views.machine(table)
     counters = views.counters(table)
     farthest = views.farthest(table)
+    lacks = False
     for item in range(max(counters[N_PRICED], 1), counters[N_SETS]):
         best = FAR
         for i in range(machine.set_offset[item], machine.set_offset[item + 1]):
@@ -261,27 +265,27 @@ def price_new(table):
             elif machine.items[i] & _MASK32 == 0:
                 break  # a list of nodes
             elif (node >= machine.node_cost.shape[0] or machine.node_cost[node] < 0) and not _price_node(table, node):
-                counters[N_PRICED] = item
-                return -1
+                lacks = True
             else:
                 best = min(best, machine.node_cost[node] + machine.cost[machine.items[i] & _MASK32])
-        machine.cost[item] = best
-        machine.reach[item] = -1
-    counters[N_PRICED] = counters[N_SETS]
+        if not lacks:
+            machine.cost[item] = best
+            machine.reach[item] = -1
+            counters[N_PRICED] = item + 1
     for at in range(counters[N_REACHED], counters[N_CLOSURE]):
         start = np.int64(machine.closure_state[at])
         far = np.int64(FAR)
         if start < farthest.shape[0]:
             if farthest[start] == 0 and not _spell_chain(table, start):
-                counters[N_REACHED] = at
                 ask(table, PRICE_TERMINAL, start)
-                return -1
+                lacks = True
             far = np.int64(farthest[start])
-        after = machine.closure_next[at]
-        machine.reach[after] = max(machine.reach[after], min(far + machine.cost[after], FAR))
-        counters[FARTHEST] = max(counters[FARTHEST], far)
-    counters[N_REACHED] = counters[N_CLOSURE]
-    return 0
+        if not lacks:
+            after = machine.closure_next[at]
+            machine.reach[after] = max(machine.reach[after], min(far + machine.cost[after], FAR))
+            counters[FARTHEST] = max(counters[FARTHEST], far)
+            counters[N_REACHED] = at + 1
+    return np.int64(-1 if lacks else 0)
 
 
 @inner
