@@ -58,7 +58,7 @@ def check_search(sampling: SamplingOptions, running: ModelOptions) -> None:
     """Raise `GuidedError` for options that do not fit together or are misspelt, before anything is loaded."""
     if not searches(sampling):
         return
-    given = "--search" if sampling.search is not None else "--must-include and --must-exclude"
+    given = _asked_by(sampling)
     if sampling.sampler is not None:
         raise GuidedError(
             "a sampler draws texts and a search compares them",
@@ -84,6 +84,14 @@ def check_search(sampling: SamplingOptions, running: ModelOptions) -> None:
             )
     for phrase in (*(sampling.must_include or ()), *(sampling.must_exclude or ())):
         alternatives(phrase)
+
+
+def _asked_by(sampling: SamplingOptions) -> str:
+    """The options that a search comes from."""
+    if sampling.search is not None:
+        return "--search"
+    given = (("--must-include", sampling.must_include), ("--must-exclude", sampling.must_exclude))
+    return " and ".join(option for option, phrases in given if phrases)
 
 
 def _cannot(name: str, option: str, verb: str, able: Sequence[str]) -> GuidedError:
@@ -168,7 +176,7 @@ def search_text(
     if not best:
         raise LimitError(
             "the search found no text",
-            where="--search" if sampling.search is not None else "--must-include",
+            where=_asked_by(sampling),
             remedy="Raise beams=, or ask for fewer phrases: the grammar may have no room for them.",
         )
     first = next(iter(best.values()))

@@ -6,6 +6,7 @@ import functools
 import inspect
 import json
 import math
+import re
 import subprocess
 import sys
 
@@ -234,10 +235,12 @@ def test_what_is_wrong_is_said_in_a_line_before_anything_is_loaded(extracted, op
     assert all(word in line for word in words), line
 
 
-def test_phrases_that_cannot_be(extracted):
-    result = extracted("--must-include", "hail")
+@pytest.mark.parametrize(("option", "phrase"), [("--must-include", "hail"), ("--must-exclude", "rain|sun|snow")])
+def test_phrases_that_cannot_be(extracted, option, phrase):
+    result = extracted(option, phrase)
     assert result.exit_code == 4
-    assert "found no text" in one_line(result.stderr)
+    line = one_line(result.stderr)
+    assert "found no text" in line and re.findall("--must-[a-z]*", line) == [option]
 
 
 def test_colours_are_for_one_text(guided_cli, database, model_folder):

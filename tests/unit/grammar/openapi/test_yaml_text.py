@@ -60,8 +60,11 @@ def test_what_json_has_not(text: str, where: str) -> None:
 
 
 def test_depth() -> None:
-    with pytest.raises(GrammarError, match="deeply"):
+    """Of each bracket PyYAML looked at all that are open, before anything was refused."""
+    assert yaml_data("[" * 100 + "]" * 100)
+    with pytest.raises(GrammarError, match="deeply") as caught:
         yaml_data("[" * 1000)
+    assert caught.value.where == "line 1, column 401"
 
 
 def test_json_is_read_as_json() -> None:
