@@ -52,6 +52,7 @@ from guided.steer import (
     ModelReward,
     Momentum,
     Nudging,
+    PrefixAdaptive,
     Product,
     ProxyTuning,
     SelfDebiasing,
@@ -373,6 +374,11 @@ METHODS: dict[MethodName, Method] = {
         TaskName.CIVIL,
         "decay 50, 'rude'",
         _steered(lambda kit, prompts: SelfDebiasing((kit.told(prompts, "rude"),))),
+    ),
+    MethodName.PREADD: Method(
+        TaskName.CIVIL,
+        "alpha -1, 'rude'",
+        _steered(lambda kit, prompts: PrefixAdaptive(kit.told(prompts, "rude"), alpha=-1.0)),
     ),
     MethodName.DOLA: Method(
         TaskName.FACTS,

@@ -24,6 +24,7 @@ class MethodName(str, Enum):
     NEGATIVE = "negative-prompt"
     INSTRUCTIVE = "instructive"
     DEBIASING = "self-debiasing"
+    PREADD = "preadd"
     DOLA = "dola"
     LOL = "lol"
     DECORE = "decore"
