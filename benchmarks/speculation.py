@@ -179,12 +179,21 @@ def trained(model: TransformersModel) -> dict[str, Drafting]:
         "medusa": Drafting(medusa, Fixed(24)),
         "hydra": Drafting(hydra, Fixed(24)),
         "eagle": Drafting(nano_eagle(model), Fixed(24)),
+        "eagle, a line of 5": Drafting(line_of_eagle(model), Fixed(5)),
         "hydra and lookup, 16 nodes": Drafting(BestFirst(hydra, ForcedBytes(), PromptLookup(), NGrams()), Fixed(16)),
         "skipped layers, chain": Drafting(
             Model(layers.without(found.skipped), Chain(8, Confidence()), by_rule=True), Fixed(8)
         ),
         "early exits": Drafting(EarlyExit(early_exits(layers, [2, 3, 4, 5]), 6, by_rule=True), Fixed(8)),
     }
+
+
+def line_of_eagle(model: TransformersModel) -> Eagle:
+    """What is best where positions of a pass cost: no second children, and nothing that is hardly ever accepted."""
+    head = nano_eagle(model).head
+    if any(isinstance(module, Packed) for module in model.model.modules()):
+        pack(head)
+    return Eagle(head, depth=5, top=1, floor=0.2)
 
 
 def published(model: TransformersModel, folders: Sequence[str]) -> dict[str, Drafting]:

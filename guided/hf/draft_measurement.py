@@ -76,9 +76,9 @@ def measure_drafts(
     """Decode greedily in every way, on each prompt in turn: plainly, with each draft, and by transformers' `generate`.
 
     ``assistant``, a model of transformers, is what its assisted generation drafts with; None leaves that out.  One
-    untimed text comes first, so that nothing is timed that happens once.  ``targets`` are models of the same law that
-    drafts of these names verify with, where they need one of their own.  ``done`` is told after each prompt how many
-    are through.  Drafts keep what they learned from one prompt to the next.
+    untimed text comes first, and each prompt's plain one untimed, so that nothing is timed that happens once.
+    ``targets`` are models of the same law that drafts of these names verify with, where they need one of their own.
+    ``done`` is told after each prompt how many are through.  Drafts keep what they learned from one prompt to the next.
     """
     target, others = TransformersModel(loaded), targets or {}
     ways: dict[str, Callable[[Sequence[int], Constrains], tuple[tuple[int, ...], Line]]] = {
@@ -103,6 +103,8 @@ def measure_drafts(
         if prompts and name not in drafts:
             way(prompts[0], constraints[0])
     for number, (prompt, constraint) in enumerate(zip(prompts, constraints, strict=True)):
+        # What is made of a grammar when it is first used would be counted to the way that comes first.
+        _ours(target, prompt, constraint, None, max_tokens)
         plain: tuple[int, ...] | None = None
         for name, way in ways.items():
             began, busy = time.perf_counter(), time.process_time()
