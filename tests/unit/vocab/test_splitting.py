@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from functools import cache
 
@@ -10,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guided.errors import UnsupportedError
-from guided.vocab.splitting import DEAD, INITIAL, Pattern, Splitter, known_pattern, read_kinds
+from guided.vocab.canonical import _kinds
+from guided.vocab.splitting import DEAD, INITIAL, Pattern, Splitter, known_pattern
 from tests.amounts import mostly_slow, some
-from tests.twin.byte_pairs import PATTERNS, pre_tokenizer
+from tests.twin.byte_pairs import PATTERNS, pre_tokenizer, train
 
 PIECES = [*"'''stmdrvelSTREVLxyz  \t\n\r\n12!?.,{}\"_", "é", "\u00a0", "\u3000", "ſ", "中文", "😀", "٣", "\u0301", "ǅ", "½", "\u2028", "\x1c", "\x85", "𝔸"]  # fmt: skip
 FAMILY = {
@@ -24,7 +26,10 @@ FAMILY = {
 
 @cache
 def splitter(name: str) -> Splitter:
-    return Splitter(FAMILY[name], read_kinds(FAMILY[name], lambda text: chunks_of(name, text)))
+    """Over the kinds that a tokenizer of this family has; asking it for those of all characters takes three seconds."""
+    tokenizer = train(name)
+    written = json.dumps(json.loads(tokenizer.to_str())["pre_tokenizer"])
+    return Splitter(FAMILY[name], _kinds(tokenizer, FAMILY[name], written))
 
 
 @cache
