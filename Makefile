@@ -59,7 +59,7 @@ test: lint
 	@$(BIN)/guided warmup
 	@echo "== pytest, by two processes"
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
-	@echo "== what only kernels call, compiled by Numba (the first time takes a minute or two)"
+	@echo "== what only kernels call, compiled by Numba by two processes (the first time takes a minute)"
 	@GUIDED_KERNELS=numba $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/unit/kernels
 
 test-slow: lint
