@@ -24,14 +24,30 @@ def test_the_last_to_leave_gives_back_what_was_usual() -> None:
     assert sys.getswitchinterval() == pytest.approx(usual)
 
 
+def test_nothing_is_lost_of_what_was_usual() -> None:
+    usual = sys.getswitchinterval()
+    try:
+        sys.setswitchinterval(0.0043)
+        begun = sys.getswitchinterval()
+        for _ in range(5):
+            with handing_over():
+                pass
+        assert sys.getswitchinterval() == pytest.approx(begun)
+    finally:
+        sys.setswitchinterval(usual + 5e-7)
+
+
 def test_what_somebody_set_lower_stays() -> None:
     usual = sys.getswitchinterval()
     try:
         sys.setswitchinterval(SECONDS / 4)
+        lower = sys.getswitchinterval()  # whole microseconds
+        assert lower < SECONDS
         with handing_over():
-            assert sys.getswitchinterval() == pytest.approx(SECONDS / 4)
+            assert sys.getswitchinterval() == pytest.approx(lower)
+        assert sys.getswitchinterval() == pytest.approx(lower)
     finally:
-        sys.setswitchinterval(usual)
+        sys.setswitchinterval(usual + 5e-7)
 
 
 def test_a_scheduler_hands_over_while_texts_grow(model: LoadedModel) -> None:
