@@ -15,7 +15,7 @@ from guided.grammar.ir import Terminal
 from guided.grammar.regular.lengthening import Lengthening, lengthening
 from guided.kernels.data.layout import FAR
 from tests import vocabularies
-from tests.amounts import each, some
+from tests.amounts import ALL, each, some
 from tests.vocabularies import SINGLE_BYTES
 
 WORDS = {"enum": ["name", "na", "me", 1, 12, None]}
@@ -99,7 +99,7 @@ def test_behind_every_token_what_is_called_enough_is_enough(kind: str, order: st
             marks = [token for token in allowed if TOKENS[token][:1] in b',"[]{}']
             chosen = rng.choice(again or allowed) if rng.random() < 0.6 else rng.choice(marks or allowed)
             text, state = text + TOKENS[chosen], constraint.advance(state, chosen)
-    assert checked > 200
+    assert checked > (200 if ALL else 40)
 
 
 def test_a_far_budget_is_the_mask_without_one() -> None:
