@@ -91,8 +91,8 @@ class _Statements:
             case ("call", kind):
                 return self.calls(kind)
             case ("iterated", kind):
-                # All but what is in parentheses, which may be a list without a type of its own.
-                return operands(kind, self.scope)[1:]
+                # In parentheses not any expression: that may be a list without a type of its own.
+                return [[said("("), key, said(")")], *operands(kind, self.scope)[1:]]
         return expression_options(key, self.scope)
 
     def lines(self, level: int, loop: bool) -> Options:
