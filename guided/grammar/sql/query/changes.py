@@ -471,10 +471,9 @@ def begin_order(query: Query) -> Query:
 
 def begin_compound_order(query: Query) -> Query:
     """ORDER BY behind set operations, or behind brackets."""
-    terms = query.terms | terms_of(query)
-    result = result_of(query) if query.result is None else query.result
-    begun_ = begun(query)._replace(result=result, terms=terms, taint=Taint.NONE)
-    return begun_._replace(clause=Clause.COMPOUND_ORDER, item=Item.COMPLEX)
+    query = begun(query)
+    result, terms = result_of(query), query.terms | terms_of(query)
+    return query._replace(clause=Clause.COMPOUND_ORDER, item=Item.COMPLEX, taint=Taint.NONE, result=result, terms=terms)
 
 
 def begin_term(query: Query) -> Query | None:

@@ -33,22 +33,26 @@ def enter(goal: int) -> Change:
 def within(query: Query, goals: tuple[int, ...] | None, *, sees: bool = True, most: int = MOST_DEPTH) -> Query | None:
     """The query that begins in brackets."""
     around = untraced(query)
-    if around is None or query.depth >= most or _is_too_far(query):
+    if around is None or query.depth >= most or _is_counted_in_a_list(query):
         return None
     return Query(query.system, around, sees, tables=query.tables, goals=goals, depth=query.depth + 1)
 
 
 def may_nest(query: Query) -> Query | None:
     """Where one more query may stand in brackets."""
-    return query if query.depth < MOST_DEPTH and not _is_too_far(query) else None
+    return query if query.depth < MOST_DEPTH and not _is_counted_in_a_list(query) else None
 
 
-def _is_too_far(query: Query) -> bool:
+def _is_counted_in_a_list(query: Query) -> bool:
     """Is the text in an aggregate in a list behind ANY, which DuckDB reads as a query?
 
     A query there could not name the columns of the one around.
     """
-    return query.system.lists and query.is_local and any(getattr(frame, "no_query", False) for frame in query.frames)
+    return (
+        query.system.lists
+        and query.is_local
+        and any(isinstance(frame, Operand) and frame.no_query for frame in query.frames)
+    )
 
 
 def enter_list(query: Query) -> Query | None:
