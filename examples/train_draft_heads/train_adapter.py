@@ -7,11 +7,8 @@ It learns guided-nano's law along prompts and answers of the kind that guided-na
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
-
 import torch
-from train_heads import SEED, prompts_and_answers, reporter
+from train_heads import SEED, options, prompts_and_answers, reporter
 
 from guided.draft import DraftLoss, distil
 from guided.hf import load
@@ -21,11 +18,8 @@ from guided.hf.skipped_layers import SkippedLayers
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True)
+    parser = options(__doc__)
     parser.add_argument("--blocks", type=int, default=3)
-    parser.add_argument("--texts", type=int, default=1200)
-    parser.add_argument("--epochs", type=float, default=2.0)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(SEED)

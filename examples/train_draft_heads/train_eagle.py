@@ -8,13 +8,12 @@ guided-nano was trained on.
 
 from __future__ import annotations
 
-import argparse
 import time
 from pathlib import Path
 
 import torch
 from safetensors.torch import load_file
-from train_heads import SEED, prompts_and_answers, reporter
+from train_heads import SEED, options, prompts_and_answers, reporter
 
 from guided.draft import BlockSizes, DraftLoss, Eagle3Head, EagleHead, feature_examples, fit_features
 from guided.hf import load
@@ -26,11 +25,8 @@ BLOCKS = (2, 3, 5)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True)
+    parser = options(__doc__)
     parser.add_argument("--kinds", nargs="+", choices=["eagle", "eagle3"], default=["eagle", "eagle3"])
-    parser.add_argument("--texts", type=int, default=1200)
-    parser.add_argument("--epochs", type=float, default=2.0)
     parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("--loss", choices=[loss.value for loss in DraftLoss], default=DraftLoss.FORWARD_KL.value)
     parser.add_argument("--batch", type=int, default=8)

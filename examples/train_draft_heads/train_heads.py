@@ -65,11 +65,17 @@ def reporter(kind: str) -> Callable[[int, float], bool]:
     return report
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def options(description: str | None) -> argparse.ArgumentParser:
+    """The options of the trainers that learn from these texts."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--texts", type=int, default=1200)
     parser.add_argument("--epochs", type=float, default=2.0)
+    return parser
+
+
+def main() -> None:
+    parser = options(__doc__)
     parser.add_argument("--kind", action="append", choices=HEADS, help="only these heads; all without it")
     parser.add_argument("--prefix", action="store_true", help="with a block over the text before the heads")
     arguments = parser.parse_args()

@@ -7,12 +7,10 @@ They learn from the same texts as Medusa's heads (`train_heads.py`), and are cal
 
 from __future__ import annotations
 
-import argparse
 import time
-from pathlib import Path
 
 import torch
-from train_heads import CALIBRATION_SEED, SEED, prompts_and_answers, reporter
+from train_heads import CALIBRATION_SEED, SEED, options, prompts_and_answers, reporter
 
 from guided.hf import load
 from guided.hf.language_model import TransformersModel
@@ -20,13 +18,11 @@ from guided.hf.prompt_tokens import PromptTokens
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True)
+    parser = options(__doc__)
     parser.add_argument("--tokens", type=int, default=3)
-    parser.add_argument("--texts", type=int, default=1200)
-    parser.add_argument("--epochs", type=float, default=2.0)
     parser.add_argument("--rate", type=float, default=1e-2)
     arguments = parser.parse_args()
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
     loaded = load("nano", device="cpu")
     prompted = PromptTokens(TransformersModel(loaded), arguments.tokens)
