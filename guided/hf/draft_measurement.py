@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -81,14 +82,10 @@ def measure_drafts(
     ``done`` is told after each prompt how many are through.  Drafts keep what they learned from one prompt to the next.
     """
     target, others = TransformersModel(loaded), targets or {}
+    plainly = partial(_ours, target, None, max_tokens)
     ways: dict[str, Callable[[Sequence[int], Constrains], tuple[tuple[int, ...], Line]]] = {
-        PLAIN: lambda prompt, constraint: _ours(target, prompt, constraint, None, max_tokens),
-        **{
-            name: lambda prompt, constraint, name=name, draft=draft: _ours(  # type: ignore[misc]
-                others.get(name, target), prompt, constraint, draft, max_tokens
-            )
-            for name, draft in drafts.items()
-        },
+        PLAIN: plainly,
+        **{name: partial(_ours, others.get(name, target), draft, max_tokens) for name, draft in drafts.items()},
         TRANSFORMERS: lambda prompt, constraint: _theirs(loaded, prompt, constraint, max_tokens, {}),
         TRANSFORMERS_LOOKUP: lambda prompt, constraint: _theirs(
             loaded, prompt, constraint, max_tokens, {"prompt_lookup_num_tokens": 10}
@@ -104,7 +101,7 @@ def measure_drafts(
             way(prompts[0], constraints[0])
     for number, (prompt, constraint) in enumerate(zip(prompts, constraints, strict=True)):
         # What is made of a grammar when it is first used would be counted to the way that comes first.
-        _ours(target, prompt, constraint, None, max_tokens)
+        plainly(prompt, constraint)
         plain: tuple[int, ...] | None = None
         for name, way in ways.items():
             began, busy = time.perf_counter(), time.process_time()
@@ -119,7 +116,7 @@ def measure_drafts(
 
 
 def _ours(
-    target: LanguageModel, prompt: Sequence[int], constraint: Constrains, draft: Drafting | None, max_tokens: int
+    target: LanguageModel, draft: Drafting | None, max_tokens: int, prompt: Sequence[int], constraint: Constrains
 ) -> tuple[tuple[int, ...], Line]:
     drafter, policy = (None, None) if draft is None else (draft.drafter, draft.policy)
     (text,), counts = speculate(

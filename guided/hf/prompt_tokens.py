@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from guided.draft.heads.from_heads import RANKS
 from guided.draft.heads.losses import DraftLoss, draft_losses
 from guided.draft.heads.parallel_prompts import ParallelPrompts
 from guided.errors import GuidedError, UnsupportedError
@@ -25,8 +26,6 @@ __all__ = ["PromptTokens"]
 
 DISCOUNT = 0.8
 """The weight of a prompt token relative to the one before it, as in the paper."""
-RANKS = 10
-"""Likeliest tokens whose accuracies are measured."""
 
 
 class PromptTokens:
@@ -191,8 +190,7 @@ class _WithPrompts(nn.Module):
     @property
     def weight(self) -> torch.Tensor:
         """The model's own embeddings."""
-        found: torch.Tensor = self.inner.weight  # type: ignore[assignment]
-        return found
+        return self.inner.get_parameter("weight")
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         """``[..., d]``."""
