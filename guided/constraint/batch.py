@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.constraint.constraint import Constraint, KeptRow
+from guided.constraint.constraint import Constraint, KeptRow, with_address
 from guided.constraint.pool import spread
 from guided.constraint.protocol import Constrains
 from guided.errors import LimitError, VocabularyError
 
-__all__ = ["fill_masks", "mask_rows"]
+__all__ = ["fill_masks", "kept_rows", "mask_rows"]
 
 COPIES_A_THREAD = 16
 """Rows of 16 KB that take longer to copy, when no cache holds them, than the 30 us that another thread costs."""
@@ -64,55 +64,64 @@ def fill_masks(
         )
     if min(widths, default=0) < rows.shape[1]:
         rows[:] = 0
-    kept = [
-        _remembered(owner, state) if budget is None else None
-        for owner, state, budget in zip(owners, given, left, strict=True)
+    _copy(kept_rows(owners, given, left, threads=threads, unfinishable=unfinishable), rows, threads)
+
+
+def kept_rows(
+    owners: Sequence[Constrains],
+    states: Sequence[int],
+    budgets: Sequence[int | None],
+    *,
+    threads: int = 1,
+    unfinishable: list[int] | None = None,
+) -> list[KeptRow]:
+    """The masks that `fill_masks` copies, where they are: not to be written to, since others may hold them as well."""
+    found = [
+        owner.remembered_row(state, budget) if isinstance(owner, Constraint) else None
+        for owner, state, budget in zip(owners, states, budgets, strict=True)
     ]
-    missing = [i for i, row in enumerate(kept) if row is None]
+    missing = [i for i, row in enumerate(found) if row is None]
+    made: list[Any] = found
+
+    def make(low: int, high: int) -> None:
+        for i in missing[low:high]:
+            try:
+                made[i] = _made(owners[i], states[i], budgets[i])
+            except LimitError:
+                if unfinishable is None:
+                    raise
+                made[i] = _new_row(owners[i])
+                unfinishable.append(i)
+
     if missing:
-
-        def fill(low: int, high: int) -> None:
-            for i in missing[low:high]:
-                try:
-                    kept[i] = _made(owners[i], given[i], rows[i], left[i])
-                except LimitError:
-                    if unfinishable is None:
-                        raise
-                    rows[i] = 0
-                    unfinishable.append(i)
-
-        spread(fill, len(missing), threads)
-    _copy(kept, widths, rows, threads)
+        spread(make, len(missing), threads)
+    return made
 
 
-def _remembered(owner: Constrains, state: int) -> KeptRow | None:
-    """The mask of a state, where the constraint has it at hand."""
-    return owner.remembered_row(state) if isinstance(owner, Constraint) else None
+def _made(owner: Constrains, state: int, budget: int | None) -> KeptRow:
+    """The mask of a state that is not at hand."""
+    if isinstance(owner, Constraint) and state:
+        return owner.kept_row(state, budget)
+    kept = _new_row(owner)
+    if state and budget is None:
+        owner.fill_mask(state, kept[1])
+    elif state and budget is not None:
+        owner.fill_budget_mask(state, kept[1], budget)
+    return kept
 
 
-def _made(owner: Constrains, state: int, row: NDArray[np.uint32], budget: int | None) -> KeptRow | None:
-    """The mask of a state that is to be copied; None where it is in ``row`` already."""
-    if isinstance(owner, Constraint) and budget is None:
-        return owner.kept_row(state)
-    row = row[: owner.vocabulary.n_words]
-    if state == 0:
-        row[:] = 0
-    elif budget is None:
-        owner.fill_mask(state, row)
-    else:
-        owner.fill_budget_mask(state, row, budget)
-    return None
+def _new_row(owner: Constrains) -> KeptRow:
+    """A mask of nothing."""
+    return with_address(np.zeros(owner.vocabulary.n_words, np.uint32))
 
 
-def _copy(kept: Sequence[KeptRow | None], widths: Sequence[int], rows: NDArray[np.uint32], threads: int) -> None:
+def _copy(kept: Sequence[KeptRow], rows: NDArray[np.uint32], threads: int) -> None:
     """Copy masks to the beginnings of rows, those of other widths than the rows' too."""
-    if not any(kept):
+    if not kept:
         return
     from guided.kernels.masking.apply import copy_rows
 
-    table = np.array(
-        [(0, 0, 0) if row is None else (row[0], 1, width) for row, width in zip(kept, widths, strict=True)], np.int64
-    )
+    table = np.array([(where, 1, row.size) for where, row in kept], np.int64)
     # Rows that come from no cache come at the speed of memory, which one core does not reach.
     share = min(threads, len(kept) // COPIES_A_THREAD)
     # Rows that are part of wider ones, as they are seldom: the kernel knows none.

@@ -37,7 +37,8 @@ KeptRow: TypeAlias = tuple[int, NDArray[np.uint32]]
 """Address and array of a mask.  Whoever uses the address must hold on to the array, and may not write to it."""
 
 
-def _kept(row: NDArray[np.uint32]) -> KeptRow:
+def with_address(row: NDArray[np.uint32]) -> KeptRow:
+    """A mask, and where it is."""
     return address(row), row
 
 
@@ -71,7 +72,7 @@ class Constraint:
         self._most_masks = self.limits.mask_bytes // max(4 * vocabulary.n_words, 1)
         self._most_steps = self.limits.steps
         self._steps: dict[int, int] = {}
-        self._masks = {FINISHED: _kept(self._ending.row), DEAD: _kept(self._ending.nothing)}
+        self._masks = {FINISHED: with_address(self._ending.row), DEAD: with_address(self._ending.nothing)}
         self._shared = SharedRows.of(vocabulary)
         self._accepting: dict[int, bool] = {DEAD: False, FINISHED: True}
         self._needs: dict[int, int] = {DEAD: 0, FINISHED: 0}
@@ -96,12 +97,20 @@ class Constraint:
         found = self._masks.get(state)
         row[...] = (self._mask(state) if found is None else found)[1]
 
-    def remembered_row(self, state: int) -> KeptRow | None:
-        """The mask of a state where it is at hand, for copying many at once."""
+    def remembered_row(self, state: int, budget: int | None = None) -> KeptRow | None:
+        """The mask of a state, under a budget of tokens, where it is at hand."""
+        if budget is not None and not self.is_ample(state, budget):
+            return None
         return self._masks.get(state)
 
-    def kept_row(self, state: int) -> KeptRow:
-        """The mask of a state, made where it is not at hand."""
+    def kept_row(self, state: int, budget: int | None = None) -> KeptRow:
+        """The mask of a state, made where it is not at hand; see `fill_budget_mask` for budgets."""
+        if budget is not None:
+            need = self._needs.get(state)
+            if need is None and budget >= self._near:
+                need = self._need(state, budget)
+            if need is None or budget < need:
+                return self._near_row(state, budget)
         found = self._masks.get(state)
         return self._mask(state) if found is None else found
 
@@ -208,12 +217,10 @@ class Constraint:
         ``budget`` counts the token itself, all that follow it and the end-of-text token.  The mask is never empty;
         raises `guided.LimitError` when even the shortest completion does not fit.
         """
-        need = self._needs.get(state)
-        if need is None and budget >= self._near:
-            need = self._need(state, budget)
-        if need is not None and budget >= need:
-            self.fill_mask(state, row)
-            return
+        row[...] = self.kept_row(state, budget)[1]
+
+    def _near_row(self, state: int, budget: int) -> KeptRow:
+        """The mask under a budget that may forbid something."""
         machine = self._machine
         with machine.lock:
             near = None
@@ -224,14 +231,15 @@ class Constraint:
                 if budget >= self._near:
                     # Near the end what is left of a terminal counts a token a byte, so fewer tokens would be allowed
                     # than where this was known before; but a mask does not depend on what was asked first.
-                    self.fill_mask(state, row)
-                    return
+                    return self.kept_row(state)
             if near is None:
+                row = np.empty(self.vocabulary.n_words, np.uint32)
                 machine.completions.fill(state, row, budget)
             else:
-                row[...] = near
+                row = near.copy()
         if self.is_accepting(state):
             row |= self._ending.row
+        return with_address(row)
 
     def _need(self, state: int, budget: int = 0) -> int:
         """A budget that forbids nothing in a state: no token leads to where the text takes more to its end.
@@ -265,7 +273,7 @@ class Constraint:
                     if ends:
                         row |= self._ending.row
                         key = -1
-                    kept = masks[alike] = _kept(self._shared.share(row, key))
+                    kept = masks[alike] = with_address(self._shared.share(row, key))
                 if len(masks) >= self._most_masks:
                     for old in list(masks)[2 : len(masks) // 2 + 2]:
                         del masks[old]

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from transformers import LogitsProcessor
 
 from guided import tokenset
-from guided.constraint.batch import fill_masks
+from guided.constraint.batch import kept_rows
+from guided.constraint.constraint import KeptRow, with_address
 from guided.constraint.prefixes import PrefixStates
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, VocabularyError
@@ -102,11 +103,14 @@ class GuidedLogitsProcessor(LogitsProcessor):
         self._states = [memos[id(constraint)] for constraint in self.constraints]
         self._prompts = SeenPrompts()
         self._running = RunningGenerates(lambda processors: last_mask_of(processors, self, self.vocabulary))
-        self._end_row = tokenset.of_ids(self.vocabulary.eos_ids, self.vocabulary.n_words)
+        self._end_row = with_address(tokenset.of_ids(self.vocabulary.eos_ids, self.vocabulary.n_words))
         self._has_text = np.diff(self.vocabulary.offsets) > 0
         self._checked_width: int | None = None
-        self._words = 0
-        self._first = None if max_new_tokens is None else first_masks(self.constraints, max_new_tokens)
+        self._shares: list[int] = []
+        """The number of each row's constraint, in the last call."""
+        self._first: list[KeptRow] | None = None
+        if max_new_tokens is not None:
+            self._first = [with_address(row) for row in first_masks(self.constraints, max_new_tokens)]
 
     @_Signed
     def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.Tensor:
@@ -116,15 +120,19 @@ class GuidedLogitsProcessor(LogitsProcessor):
         Ids at or above the vocabulary's size (padding of the model's matrix) are forbidden.  Raises `VocabularyError`
         when the scores are too narrow for the vocabulary.
         """
-        ids = np.ascontiguousarray(input_ids.numpy(force=True), np.int64)
+        ids = np.asarray(input_ids.numpy() if input_ids.is_cpu else input_ids.numpy(force=True), np.int64)
         call = self._running.of(self) if self.prompt_length is None else None
         if call is not None and call.other_tokenizer:
             # A draft in foreign ids: left alone, since what it comes to in our ids is verified by a later call.
             return scores
         n_rows = len(ids)
-        owners = self._owners(n_rows)
+        owners = self._shares
+        if len(owners) != n_rows:
+            owners = self._shares = self._owners(n_rows)
         start = self._prompt_end(ids, owners) if call is None else call.prompt_length
-        masks, live = self._masks(ids[:, start:], owners, scores.shape[1])
+        if scores.shape[1] != self._checked_width:
+            self._check_width(scores.shape[1])
+        masks, live = self._masks(ids[:, start:], owners)
         if call is not None and isinstance(call.last, LastMask):
             call.last.begin(input_ids, masks, live, start)
         # In place only what is surely ours: prompt lookup, for one, asks about several prefixes with one tensor.
@@ -146,33 +154,27 @@ class GuidedLogitsProcessor(LogitsProcessor):
         state = self._states[index].after(np.asarray(generated, np.int64))
         return state != 0 and self.constraints[index].is_accepting(state)
 
-    def _masks(
-        self, generated: NDArray[np.int64], owners: Sequence[int], width: int
-    ) -> tuple[NDArray[np.uint32], list[bool]]:
-        """Packed rows ``uint32[rows, n_words]``, zero beyond the vocabulary; and which rows may grow."""
-        if width != self._checked_width:
-            self._check_width(width)
-        own, words = self.vocabulary.n_words, self._words
-        masks = np.empty((len(generated), max(words, own)), np.uint32)
-        left = None if self.max_new_tokens is None else self.max_new_tokens - generated.shape[1]
+    def _masks(self, generated: NDArray[np.int64], owners: Sequence[int]) -> tuple[list[KeptRow], list[bool]]:
+        """Each row's mask, not to be written to; and which rows may grow."""
+        length = generated.shape[1]
+        left = None if self.max_new_tokens is None else self.max_new_tokens - length
         states: list[int] = []
         live: list[bool] = []
-        for tokens, owner in zip(generated, owners, strict=True):
+        for row, owner in enumerate(owners):
             end = self.constraints[owner].end
             # A row that holds a forbidden token may only end: see above.
-            states.append(self._states[owner].after(tokens) or end)
-            live.append(states[-1] != end)
-        if self._first is not None and not generated.shape[1]:
-            masks[:, :own], masks[:, own:] = self._first[owners], 0
-            return (masks if words >= own else masks[:, :words]), live
+            state = self._states[owner].after(generated[row]) or end
+            states.append(state)
+            live.append(state != end)
+        if self._first is not None and not length:
+            return [self._first[owner] for owner in owners], live
         # The start fits (checked at construction), so where no text fits, a token was taken that the budget forbade.
         late: list[int] = []
-        own_constraints = [self.constraints[owner] for owner in owners]
-        threads = mask_threads(len(states))
-        fill_masks(own_constraints, states, masks, threads=threads, budgets=left, unfinishable=late)
-        if late:
-            masks[late, :own] = self._end_row
-        return (masks if words >= own else masks[:, :words]), live
+        own = [self.constraints[owner] for owner in owners]
+        masks = kept_rows(own, states, [left] * len(own), threads=mask_threads(len(own)), unfinishable=late)
+        for row in late:
+            masks[row] = self._end_row
+        return masks, live
 
     def _owners(self, n_rows: int) -> list[int]:
         """The index of each row's constraint."""
@@ -226,7 +228,6 @@ class GuidedLogitsProcessor(LogitsProcessor):
                     remedy="Use the tokenizer that belongs to this model.",
                 )
         self._checked_width = width
-        self._words = tokenset.n_words(width)
 
 
 def _rebuild(

@@ -157,16 +157,18 @@ def _apply(vocabulary: Vocabulary) -> None:
     """Copy rows and apply them to scores of 32 and of 16 bits, as arrays: importing torch would take longer."""
     import numpy as np
 
-    from guided.kernels.data.addresses import address_rows
+    from guided.kernels.data.addresses import address, address_rows
     from guided.kernels.masking.apply import apply_rows, copy_rows
 
     masks = np.zeros((2, vocabulary.n_words), np.uint32)
-    copy_rows(address_rows([masks[:1], masks[1:]]), masks)
+    places = address_rows([masks[:1], masks[1:]])
+    copy_rows(places, masks)
     width = 32 * vocabulary.n_words
     for kind in (np.int32, np.int16):
         scores = np.zeros(2 * width, kind)
         drops = np.zeros((256, 8), kind)
-        apply_rows(scores, scores, -1, width, masks, width, 0, 2, kind(0), drops)
+        begin, stride = address(scores), scores.itemsize * width
+        apply_rows(begin, begin, stride, stride, places, width, 0, 2, kind(0), drops)
 
 
 def _masses() -> None:

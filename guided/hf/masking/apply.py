@@ -7,7 +7,7 @@ no tensor of the vocabulary's size is made but the scores themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 
 from guided import tokenset
 from guided.constraint.batch import mask_rows
+from guided.constraint.constraint import KeptRow
 from guided.constraint.pool import spread
 from guided.errors import GuidedError, VocabularyError
+from guided.kernels.data.addresses import address
 
 __all__ = ["allocate_masks", "apply_masks", "mask_scores", "mask_threads"]
 
@@ -82,8 +84,9 @@ def apply_masks(
         if target.shape != logits.shape or target.dtype != logits.dtype or target.device != logits.device:
             raise ValueError("out must have the shape, dtype and device of the logits")
     if logits.is_cpu and _is_flat(logits) and (out is None or _is_flat(out)):
-        masks = mask_rows(bitmask if isinstance(bitmask, np.ndarray) else bitmask.cpu())
-        _apply_on_cpu(logits, out, masks, threads)
+        masks = np.ascontiguousarray(mask_rows(bitmask if isinstance(bitmask, np.ndarray) else bitmask.cpu()))
+        begin, row_bytes = address(masks), 4 * words
+        _apply_on_cpu(logits, target, [(begin + row_bytes * row, 1, words) for row in range(rows)], threads)
         return target
     masks_there = torch.as_tensor(bitmask if isinstance(bitmask, torch.Tensor) else bitmask.view(np.int32))
     masks_there = masks_there.to(logits.device, non_blocking=True).view(torch.int32).contiguous()
@@ -104,20 +107,37 @@ def mask_threads(n_rows: int) -> int:
     return min(n_rows // ROWS_A_THREAD, torch.get_num_threads()) if n_rows >= 2 * ROWS_A_THREAD else 1
 
 
-def mask_scores(scores: torch.Tensor, packed: NDArray[np.uint32], threads: int = 1) -> torch.Tensor:
-    """A new tensor: ``scores`` where the bit is 1, ``-inf`` elsewhere; see `apply_masks`."""
-    if 2 * np.count_nonzero(packed) > packed.size:
-        # Inside strings nearly all is allowed: a plain copy, and a pass that touches little, take two thirds.
-        return apply_masks(scores.clone(), packed, threads=threads)
-    return apply_masks(scores, packed, out=torch.empty_like(scores), threads=threads)
+def mask_scores(scores: torch.Tensor, kept: Sequence[KeptRow], threads: int = 1) -> torch.Tensor:
+    """A new tensor: ``scores`` where the bit is 1, ``-inf`` elsewhere; see `mask_own_scores`."""
+    if scores.is_cpu and _is_flat(scores) and 2 * sum(map(_n_filled, kept)) < sum(row.size for _, row in kept):
+        into = torch.empty_like(scores)
+        _apply_on_cpu(scores, into, _places(kept, scores.shape[1]), threads)
+        return into
+    # Inside strings nearly all is allowed: a plain copy, and a pass that touches little, take two thirds.
+    return mask_own_scores(scores.clone(), kept, threads)
 
 
-def mask_own_scores(scores: torch.Tensor, packed: NDArray[np.uint32], threads: int = 1) -> torch.Tensor:
-    """`apply_masks` in place for masks known to fit: at each step, code that does not run is in no cache's way."""
-    if scores.is_cpu and scores.is_contiguous() and not scores.requires_grad and scores.dtype is torch.float32:
-        _apply_on_cpu(scores, None, packed, threads)
+def mask_own_scores(scores: torch.Tensor, kept: Sequence[KeptRow], threads: int = 1) -> torch.Tensor:
+    """`apply_masks` in place, of masks that need not lie side by side and are known to fit.
+
+    Where one is wider than the scores, what is beyond them allows nothing that counts.
+    """
+    if scores.is_cpu and _is_flat(scores):
+        _apply_on_cpu(scores, scores, _places(kept, scores.shape[1]), threads)
         return scores
-    return apply_masks(scores, packed, threads=threads)
+    words = min(tokenset.n_words(scores.shape[1]), kept[0][1].size)
+    return apply_masks(scores, np.stack([row[:words] for _, row in kept]), threads=threads)
+
+
+def _n_filled(kept: KeptRow) -> int:
+    """The words of a mask that allow something."""
+    return int(np.count_nonzero(kept[1]))
+
+
+def _places(kept: Sequence[KeptRow], width: int) -> list[tuple[int, int, int]]:
+    """Where masks are, and the words of each that scores of a width have."""
+    most = tokenset.n_words(width)
+    return [(where, 1, min(row.size, most)) for where, row in kept]
 
 
 def _is_flat(scores: torch.Tensor) -> bool:
@@ -130,48 +150,34 @@ def _is_flat(scores: torch.Tensor) -> bool:
     return (scores.stride(1) == 1 or width == 1) and (scores.stride(0) >= width or rows == 1)
 
 
-def _apply_on_cpu(logits: torch.Tensor, out: torch.Tensor | None, masks: NDArray[np.uint32], threads: int) -> None:
-    """Masks to logits in place, or to ``out``."""
+def _apply_on_cpu(logits: torch.Tensor, into: torch.Tensor, masks: list[tuple[int, int, int]], threads: int) -> None:
+    """Masks, each a place as the kernel takes them, on the numbers of logits, to logits themselves or elsewhere."""
     rows, width = logits.shape
     if not rows or not width:
         return
-    masks = np.ascontiguousarray(masks)
-    apply_rows, forbidden, drops = _kernel(logits.dtype)
-    target = logits if out is None else out
-    into, target_stride = _flat(target), target.stride(0)
-    if out is None or (out.data_ptr() == logits.data_ptr() and out.stride() == logits.stride()):
-        source, source_stride = into, -1
-    else:
-        source, source_stride = _flat(logits), logits.stride(0)
+    apply_rows, forbidden, drops, size = _kernel(logits.dtype)
+    table = np.array(masks, np.int64)
+    source, target = logits.data_ptr(), into.data_ptr()
+    source_stride, target_stride = size * logits.stride(0), size * into.stride(0)
     if threads == 1 or rows == 1:
-        apply_rows(source, into, source_stride, target_stride, masks, width, 0, rows, forbidden, drops)
+        apply_rows(source, target, source_stride, target_stride, table, width, 0, rows, forbidden, drops)
         return
 
     def work(low: int, high: int) -> None:
-        apply_rows(source, into, source_stride, target_stride, masks, width, low, high, forbidden, drops)
+        apply_rows(source, target, source_stride, target_stride, table, width, low, high, forbidden, drops)
 
     spread(work, rows, threads)
 
 
-def _flat(scores: torch.Tensor) -> NDArray[Any]:
-    """All memory from the first to the last score, as integers of their width."""
-    rows, width = scores.shape
-    if not scores.is_contiguous():
-        scores = scores.as_strided(((rows - 1) * scores.stride(0) + width,), (1,))
-    # Each tensor in between costs microseconds in a step that has few.
-    found: NDArray[Any] = scores.view(_INTEGERS[scores.dtype.itemsize]).numpy().reshape(-1)
-    return found
-
-
 @lru_cache(maxsize=8)
-def _kernel(dtype: torch.dtype) -> tuple[Callable[..., None], Any, NDArray[Any]]:
-    """The kernel, minus infinity as an integer, and for each byte of a mask all ones where a bit is 0."""
+def _kernel(dtype: torch.dtype) -> tuple[Callable[..., None], Any, NDArray[Any], int]:
+    """The kernel, minus infinity as an integer, for each byte of a mask all ones where a bit is 0, a score's bytes."""
     from guided.kernels.masking.apply import apply_rows
 
     integer = _INTEGERS[dtype.itemsize]
     forbidden = torch.tensor([-torch.inf], dtype=dtype).view(integer).numpy()[0]
     drops = np.where((np.arange(256)[:, None] >> np.arange(8)) & 1, 0, -1).astype(forbidden.dtype)
-    return apply_rows, forbidden, drops
+    return apply_rows, forbidden, drops, dtype.itemsize
 
 
 @lru_cache(maxsize=1)

@@ -13,11 +13,10 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from transformers import LogitsProcessor
 
+from guided.constraint.constraint import KeptRow
 from guided.errors import GuidedError
 from guided.hf.front.reshaping import AFTER, nothing_left
 from guided.hf.masking.apply import mask_scores
@@ -39,9 +38,9 @@ class LastMask(LogitsProcessor):
         self.owner = owner
         self._others = [each for each in processors if each is not owner]
         self._vocabulary = vocabulary
-        self._step: tuple[torch.Tensor, NDArray[np.uint32], list[bool], int] | None = None
+        self._step: tuple[torch.Tensor, list[KeptRow], list[bool], int] | None = None
 
-    def begin(self, input_ids: torch.Tensor, masks: NDArray[np.uint32], live: list[bool], prompt_length: int) -> None:
+    def begin(self, input_ids: torch.Tensor, masks: list[KeptRow], live: list[bool], prompt_length: int) -> None:
         """What the owner found in this step."""
         self._step = (input_ids, masks, live, prompt_length)
 
@@ -57,15 +56,12 @@ class LastMask(LogitsProcessor):
             caller = sys._getframe(1).f_back
             found = _hopeless(caller, input_ids, empty, live)
             if found is not None:
-                raise self._error(input_ids, masks, found, prompt_length)
+                even = mask_scores(torch.zeros_like(scores), masks)
+                raise self._error(input_ids, ~torch.isneginf(even[found]), found, prompt_length)
         return masked
 
-    def _error(
-        self, input_ids: torch.LongTensor, masks: NDArray[np.uint32], row: int, prompt_length: int
-    ) -> GuidedError:
-        """What is said of a row that cannot go on."""
-        even = torch.zeros((len(input_ids), 32 * masks.shape[1]), device=input_ids.device)
-        allowed = ~torch.isneginf(mask_scores(even, masks)[row])
+    def _error(self, input_ids: torch.LongTensor, allowed: torch.Tensor, row: int, prompt_length: int) -> GuidedError:
+        """What is said of a row that cannot go on, of which the grammar allows these tokens."""
         data = b"".join(
             self._vocabulary.token_bytes(token) or b""
             for token in input_ids[row, prompt_length:].tolist()

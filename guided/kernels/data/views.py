@@ -25,7 +25,7 @@ from guided.kernels.jit import JUST_IN_TIME, intrinsic
 
 if JUST_IN_TIME:
     from numba import types
-    from numba.np.arrayobj import make_array
+    from numba.np.arrayobj import make_array, populate_array
 
     from guided.kernels.data.array_types import View, build_array, field_type, table_data, table_line
 
@@ -150,3 +150,18 @@ def uint32_rows(typing_context: Any, t: Any, i: Any) -> Any:
         return build_array(context, builder, kind, data, line)
 
     return kind(t, types.intp), generate
+
+
+@intrinsic
+def flat_at(typing_context: Any, like: Any, begin: Any, length: Any) -> Any:
+    """So many numbers from an address on, of the type of those of ``like``."""
+    kind = types.Array(like.dtype, 1, "C")
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        made = make_array(kind)(context, builder)
+        size = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(kind.dtype)))
+        data = builder.inttoptr(arguments[1], made.data.type)
+        populate_array(made, data, [arguments[2]], [size], size, None)
+        return made._getvalue()
+
+    return kind(like, types.intp, types.intp), generate

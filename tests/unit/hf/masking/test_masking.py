@@ -17,6 +17,7 @@ from packaging.version import Version
 
 import guided
 from guided import tokenset
+from guided.constraint.constraint import KeptRow, with_address
 from guided.hf.masking import apply as masking
 
 DTYPES = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
@@ -27,6 +28,10 @@ def packed_of(mask: np.ndarray) -> np.ndarray:
     raw = np.packbits(mask, axis=1, bitorder="little")
     words.view(np.uint8)[:, : raw.shape[1]] = raw
     return words
+
+
+def kept_of(mask: np.ndarray) -> list[KeptRow]:
+    return [with_address(row.copy()) for row in packed_of(mask)]
 
 
 def random_mask(rng, rows: int, width: int) -> np.ndarray:
@@ -65,7 +70,7 @@ def test_scores_are_kept_or_minus_infinity(dtype, rows, width, threads, seed):
     scores = random_scores(rng, rows, width, dtype)
     expected = masked(scores, mask)
     before = scores.clone()
-    assert same(masking.mask_scores(scores, packed_of(mask), threads=threads), expected)
+    assert same(masking.mask_scores(scores, kept_of(mask), threads=threads), expected)
     assert same(scores, before), "the input was written to"
     bitmask = torch.from_numpy(packed_of(mask).view(np.int32))
     assert guided.apply_masks(scores, bitmask, threads=threads) is scores
@@ -109,7 +114,7 @@ def test_rows_that_lie_apart_and_columns_that_do():
     assert torch.equal(guided.apply_masks(every_other, packed_of(mask), threads=2), expected)
     transposed = torch.randn(90, 4).T
     expected = masked(transposed, mask)
-    assert torch.equal(masking.mask_scores(transposed, packed_of(mask)), expected)
+    assert torch.equal(masking.mask_scores(transposed, kept_of(mask)), expected)
     assert torch.equal(guided.apply_masks(transposed, packed_of(mask)), expected)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import guided.kernels
 from guided.kernels.ahead import library
+from guided.kernels.data.addresses import address, address_rows
 from guided.kernels.jit import JUST_IN_TIME
 
 pytestmark = pytest.mark.skipif(JUST_IN_TIME, reason="there is no library: `guided warmup` makes it")
@@ -129,11 +130,12 @@ def test_kinds_of_arguments_are_told_apart(kind):
 
     masks = words(0b10)[None]
     scores, target = np.arange(32, dtype=kind), np.zeros(32, kind)
+    places, source, into = address_rows([masks]), address(scores), address(target)
     drops = np.zeros((256, 8), kind)
-    assert apply_rows(scores, target, 32, 32, masks, 32, 0, 1, kind(-7), drops) is None
+    assert apply_rows(source, into, 0, 0, places, 32, 0, 1, kind(-7), drops) is None
     assert target.tolist() == [-7, 1, *[-7] * 30]
-    with pytest.raises(TypeError, match=r"\(ints.*\) or \(shorts.*\)"):
-        apply_rows(scores, target.astype(np.float64), 32, 32, masks, 32, 0, 1, kind(-7), drops)
+    with pytest.raises(TypeError, match=r"int, int_rows\) or \(.*short, short_rows\)"):
+        apply_rows(source, into, 0, 0, places, 32, 0, 1, kind(-7), drops.astype(np.float64))
 
 
 def test_groups_are_tuples_of_arrays():
