@@ -14,7 +14,7 @@ each of them what must then not happen:
 A reader of text therefore follows threads ``(state, parser, obligations)``; `combine` makes one obligation of several.
 
 Look-behinds that may see text before the match need its memory: start the next lexeme with the `OrderedState.memory`
-of the state in which the last one ended.  It is ``()`` unless `OrderedLexer.looks_back`.
+of the state in which the last one ended.  It is ``()`` unless there are `OrderedLexer.looking_back`.
 """
 
 from __future__ import annotations
@@ -520,11 +520,6 @@ class OrderedLexer:
             terminal.name for terminal, pattern in zip(self.terminals, compiled, strict=True) if pattern.outside
         )
         self.initial_memory: Memory = tuple((expr, expr) for expr in sorted(outside, key=lambda expr: expr.serial))
-
-    @property
-    def looks_back(self) -> bool:
-        """Does any terminal look back past its lexeme?"""
-        return bool(self.looking_back)
 
     def _pattern(self, index: int) -> Compiled:
         found = self._compiled.get(index)

@@ -458,10 +458,5 @@ def equations(
     return unknowns
 
 
-def interned_count() -> int:
-    """How many expressions this process holds."""
-    return sum(map(len, _interned)) + len(_tries)
-
-
 ALL = _intern(Kind.REPEAT, (byte_set(_ALL_BYTES), 0, None), True, True)
 """Every byte string."""

@@ -29,7 +29,7 @@ def matches(lexer: OrderedLexer, text: str, position: int = 0) -> set[tuple[int,
     """Every ``(end, terminal)`` that the states leave possible when the whole text is known."""
     order = tuple(range(len(lexer.terminals)))
     memory = lexer.initial_memory
-    if lexer.looks_back:
+    if lexer.looking_back:
         # A terminal that reads any one character carries the memory over the text before.
         reader = OrderedLexer([*lexer.terminals, LexerTerminal("ANY", parse("(?s:.)"))])
         for character in text[:position]:
@@ -237,7 +237,7 @@ def test_assertions_that_cannot_be_kept_are_refused_by_terminal() -> None:
 
 def test_terminals_that_look_back_are_named() -> None:
     assert lexer_for("a", r"\bb", "(?<=a)c", r'"(?<!\\)"', r"d\b", "^e").looking_back == ("T1", "T2", "T5")
-    assert not lexer_for("a", r'"(?<!\\)"').looks_back
+    assert not lexer_for("a", r'"(?<!\\)"').looking_back
 
 
 def test_threads_agree_on_the_same_states() -> None:
