@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
 from copy import deepcopy
 
 import numpy as np
@@ -27,14 +25,6 @@ PROMPTS = ["the cat", '{"name": ', "yes no", "1, 22", "the mat sat on the cat", 
 
 def small(**more):
     return ContinuousBatchingConfig(num_blocks=16, max_batch_tokens=64, **more)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def frozen() -> Iterator[None]:
-    """A manager that is destroyed collects garbage twice: seconds among the million objects of a whole test run."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture
