@@ -76,30 +76,32 @@ def kept_rows(
     unfinishable: list[int] | None = None,
 ) -> list[KeptRow]:
     """The masks that `fill_masks` copies, where they are: not to be written to, since others may hold them as well."""
-    found = [
-        owner.remembered_row(state, budget) if isinstance(owner, Constraint) else None
-        for owner, state, budget in zip(owners, states, budgets, strict=True)
-    ]
-    missing = [i for i, row in enumerate(found) if row is None]
-    made: list[Any] = found
+    kept: list[Any] = [None] * len(owners)
 
-    def make(low: int, high: int) -> None:
-        for i in missing[low:high]:
+    def make(rows: Sequence[int]) -> None:
+        for i in rows:
             try:
-                made[i] = _made(owners[i], states[i], budgets[i])
+                kept[i] = _made(owners[i], states[i], budgets[i])
             except LimitError:
                 if unfinishable is None:
                     raise
-                made[i] = _new_row(owners[i])
+                kept[i] = _new_row(owners[i])
                 unfinishable.append(i)
 
-    if missing:
-        spread(make, len(missing), threads)
-    return made
+    rows = range(len(owners))
+    if threads == 1:
+        make(rows)
+        return kept
+    for i, (owner, state, budget) in enumerate(zip(owners, states, budgets, strict=True)):
+        kept[i] = owner.remembered_row(state, budget) if isinstance(owner, Constraint) else None
+    # What is at hand is no work that could be shared.
+    missing = [i for i in rows if kept[i] is None]
+    spread(lambda low, high: make(missing[low:high]), len(missing), threads)
+    return kept
 
 
 def _made(owner: Constrains, state: int, budget: int | None) -> KeptRow:
-    """The mask of a state that is not at hand."""
+    """The mask of a state, where it is at hand or anew."""
     if isinstance(owner, Constraint) and state:
         return owner.kept_row(state, budget)
     kept = _new_row(owner)

@@ -136,13 +136,13 @@ def _n_filled(kept: KeptRow) -> int:
 
 def _places(kept: Sequence[KeptRow], width: int) -> list[tuple[int, int, int]]:
     """Where masks are, and the words of each that scores of a width have."""
-    most = tokenset.n_words(width)
+    most = (width + 31) >> 5
     return [(where, 1, min(row.size, most)) for where, row in kept]
 
 
 def _is_flat(scores: torch.Tensor) -> bool:
     """Rows of neighbouring numbers that do not overlap, outside of what autograd watches."""
-    if scores.requires_grad or scores.dtype.itemsize not in _INTEGERS:
+    if scores.requires_grad or (scores.dtype is not torch.float32 and scores.dtype.itemsize not in _INTEGERS):
         return False
     if scores.is_contiguous():
         return True
