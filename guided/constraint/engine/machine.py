@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from guided import tokenset
 from guided.automata.endings.adjacency import always_settles
 from guided.automata.endings.endings import Endings
 from guided.automata.lalr.stacks import NO_TABLES, LalrStacks, lexer_states, no_tables
@@ -39,7 +38,7 @@ from guided.constraint.engine.first_arrays import (
     grown_tables,
 )
 from guided.constraint.engine.requests import RequestBuffer
-from guided.constraint.engine.survival import are_alive, check_start, ending_tokens, endings_of, payable, spellable
+from guided.constraint.engine.survival import are_alive, check_start, ending_row, endings_of, payable, spellable
 from guided.constraint.engine.token_costs import TokenCosts
 from guided.constraint.engine.token_steps import TokenSteps
 from guided.constraint.limits import Limits
@@ -311,10 +310,7 @@ class ConstraintMachine:
                 return self._row
             row, undecided = self.fill_rows(state, limit)
             need = int(self._counts[NEED])
-            if not (self.settles and self.vocabulary.byte_complete):
-                undecided, row = undecided | row, np.zeros_like(row)
-            tokens = ending_tokens(self, state, undecided & ~row)
-            tokenset.add_all(row, tokens)
+            row = ending_row(self, state, row, undecided)
             if self.lexed and self.needs is not None and limit < 0:
                 self.needs[state] = stack_budgets.need(self, state, row, need)
             return row
