@@ -19,6 +19,7 @@ from guided.automata.lexer.states import StateTable
 from guided.grammar.regular.derivative import least_length
 from guided.grammar.regular.expr import Expr, Kind
 from guided.grammar.regular.json_text import LONG_ESCAPES, RAW_BYTES, UTF8_BLOCKS
+from guided.grammar.regular.rests import fewest_bytes
 from guided.kernels.data.layout import CANONICAL, CLOSES, FAR, MATCHED, STRING
 from guided.kernels.lexing.strings import DIGITS, ESCAPE, HALF, HALF_DIGITS, HALF_ESCAPE
 
@@ -41,7 +42,12 @@ def minimum(table: StateTable, state: int) -> int:
     found = int(table.arrays.minimum[state])
     if found < 0:
         with table.lock:
-            found = _inside_escape(table, state) if table.arrays.decode[state] else _reach(table, table.whole(state))
+            if table.arrays.decode[state]:
+                found = _inside_escape(table, state)
+            else:
+                whole = table.whole(state)
+                told = _told(table, whole)
+                found = _reach(table, whole) if told is None else told
             table.arrays.minimum[state] = found
     return found
 
@@ -155,11 +161,12 @@ def _reach(table: StateTable, start: int) -> int:
         _, behind, item = heapq.heappop(queue)
         if -behind > nearest[item]:
             continue
-        known = 0 if table.arrays.tag[item] >= 0 else int(table.arrays.minimum[item])
-        if known >= 0:
+        known = _told(table, item)
+        if known is not None:
             total = known - behind
             for passed, distance in nearest.items():
                 table.at_least[passed] = max(table.at_least.get(passed, 0), total - distance)
+            table.arrays.minimum[item] = known
             while item != start:
                 item = before[item]
                 table.arrays.minimum[item] = total - nearest[item]
@@ -170,6 +177,26 @@ def _reach(table: StateTable, start: int) -> int:
                 nearest[target], before[target] = distance, item
                 heapq.heappush(queue, (distance + _left(table, target), -distance, target))
     return FAR
+
+
+def _told(table: StateTable, state: int) -> int | None:
+    """The distance of a state, where it is known or what the state stands for tells; None where it is searched for.
+
+    So it is of nearly all patterns and formats: what no text falls short of, some text comes by with.
+    """
+    if table.arrays.tag[state] >= 0:
+        return 0
+    known = int(table.arrays.minimum[state])
+    if known >= 0:
+        return known
+    key = table.key(state)
+    if key is None:
+        is_inside = bool(table.arrays.mode[state] & STRING)
+        ways = [fewest_bytes(content, is_inside) + is_inside for content, _ in table.parts.members(state)]
+        enough = min(ways, default=FAR)
+    else:
+        enough = fewest_bytes(key, False) if isinstance(key, Expr) else FAR
+    return enough if enough == _left(table, state) else None
 
 
 def _left(table: StateTable, state: int) -> int:

@@ -13,10 +13,22 @@ from guided.grammar.regular.lengths import begins
 from guided.kernels.data.layout import CANONICAL, CLOSES, MATCHED
 from guided.kernels.masking.places import number_places
 
-__all__ = ["CharactersLeft"]
+__all__ = ["CharactersLeft", "distinct_places"]
 
 PLACES = 1 << 12
 """Places in which the tokens of a walk may end; nearly all patterns have below 1,000, and of more all is done again."""
+
+
+def distinct_places(at: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The places among some, each once, and which of these each is."""
+    numbers = np.empty(at.shape[0], np.int32)
+    room = PLACES
+    while True:
+        examples = np.empty(room, np.int32)
+        n = int(number_places(at, numbers, examples, np.zeros(2 * room, np.int32)))
+        if n >= 0:
+            return at[examples[:n]], numbers
+        room *= 4
 
 
 class CharactersLeft:
@@ -32,16 +44,9 @@ class CharactersLeft:
 
         A character that is begun counts with its token.
         """
-        numbers = np.empty(at.shape[0], np.int32)
-        room = PLACES
-        while True:
-            examples = np.empty(room, np.int32)
-            n = int(number_places(at, numbers, examples, np.zeros(2 * room, np.int32)))
-            if n >= 0:
-                break
-            room *= 4
-        places = at[examples[:n]].tolist()
-        return np.array([self.of_place(place & 0xFFFFFFFF, place >> 32) for place in places], np.int32)[numbers]
+        places, numbers = distinct_places(at)
+        left = [self.of_place(place & 0xFFFFFFFF, place >> 32) for place in places.tolist()]
+        return np.array(left, np.int32)[numbers]
 
     def of_place(self, state: int, decode: int = 0) -> int:
         """Fewest characters from a state, or after what an escape there can still become, to where the text may end."""

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar, TypeAlias, cast
+from typing import ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,7 @@ from guided.automata.lexer.states import StateTable
 from guided.automata.lexer.traits import Reading, begins, is_wide, terminal
 from guided.constraint.effects.characters_left import CharactersLeft
 from guided.constraint.effects.effect_store import EffectStore
+from guided.constraint.effects.prices_inside import PlacePrices, PricesInside
 from guided.constraint.effects.run_lengths import RunLengths
 from guided.constraint.effects.surveys import NEAR, Paths, Survey, Surveys
 from guided.constraint.effects.token_tries import TokenTries
@@ -44,17 +45,12 @@ from guided.grammar.regular.any_text import is_within
 from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.derivative import possible_edges
 from guided.grammar.regular.expr import Expr, Kind, alternation, json_string, repeat
-from guided.kernels.data.layout import FAR, WALKED
+from guided.kernels.data.layout import WALKED
 from guided.kernels.masking.masks import ENOUGH
 from guided.vocab.vocabulary import Vocabulary
 
-_Listed: TypeAlias = Callable[[int, int, int], NDArray[np.int64]]
-
 SMALL_RANGE = 2048
 """Nodes of a range that are walked in some 5 us from a state that leads back to itself."""
-
-_MANY = 1 << 16
-"""Bytes to the end of a terminal from which on tokens have no usual number of them."""
 
 _ANY_STRING = json_string(Utf8().text), json_string(Utf8().text, canonical=True)
 """In every spelling, and in the canonical one."""
@@ -112,6 +108,7 @@ class TokenEffects:
         self.root = self.tries.root
         self._surveys = Surveys(states, self.tries, self.store)
         self._left = CharactersLeft(states)
+        self._prices = PricesInside(vocabulary)
         self._bounded_effects: dict[tuple[int, int, int, int, int, int], int] = {}
         self._lengths: dict[tuple[int, int, int, int, int, bool], RunLengths] = {}
         self._counts: dict[tuple[int, int, int], Survey] = {}
@@ -164,17 +161,19 @@ class TokenEffects:
             else:
                 self.store.add(low, high, state, found.kept, self.tries.exit_ranges(found.exits), found.mask)
 
-    def need_near(self, low: int, high: int, state: int, list_inside: _Listed) -> None:
-        """Make known what is enough behind the tokens that stay inside, of a state whose effect is known.
-
-        ``list_inside`` tells it of a range and state: tokens, and from bit 32 on how many bytes they need to the end.
-        """
+    def need_near(self, low: int, high: int, state: int, prices_of: PlacePrices) -> None:
+        """Make known what is enough behind the tokens that stay inside, of a state whose effect is known."""
         with self.lock:
             like = self._as_far(state)
             found = self.store.find(low, high, like | ENOUGH)
             if found < 0:
-                listed = _by_price(list_inside(low, high, like))
-                found = self.store.add(low, high, like | ENOUGH, listed, [])
+                ends = self._surveys.ends(low, high, like)
+                if ends is None:
+                    # As with its effect, tokens are walked with the parser.
+                    found = self.store.add(low, high, like | ENOUGH, np.zeros(0, np.int32), [], WALKED)
+                else:
+                    listed = self._prices.listed(ends, self.states.arrays.closed, prices_of)
+                    found = self.store.add(low, high, like | ENOUGH, listed, [])
             if like != state:
                 self.store.alias(low, high, state | ENOUGH, found)
 
@@ -433,22 +432,6 @@ class TokenEffects:
             self._lengths[within] = lengths
         self._bounded_effects[key] = lengths.add(low, high, state, least, most, bound)
         return True
-
-
-def _by_price(listed: NDArray[np.int64]) -> NDArray[np.int32]:
-    """What `guided.kernels.masking.masks._apply_near` reads, from tokens and, from bit 32 on, their prices."""
-    prices = listed >> 32
-    counted = np.bincount(np.minimum(prices, _MANY)) if prices.size else np.ones(1, np.int64)
-    usual = int(np.argmax(counted[:_MANY])) if counted[:_MANY].any() else FAR
-    others = np.sort(listed[prices != usual])
-    ways = np.flatnonzero(np.diff(others >> 32, prepend=-1))
-    parts = [
-        np.concatenate(([~(part[0] >> 32)], part & 0xFFFFFFFF)) for part in np.split(others, ways[1:]) if part.size
-    ]
-    cheaper = [part for part in parts if ~part[0] < usual]
-    costlier = parts[len(cheaper) :][::-1]
-    about = [usual, sum(part.size for part in costlier)]
-    return np.concatenate((about, *costlier, *cheaper)).astype(np.int32)
 
 
 def _run_around(members: list[Reading]) -> Expr | None:

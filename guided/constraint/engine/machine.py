@@ -56,7 +56,6 @@ from guided.kernels.data.layout import (
     MOST_ITEMS,
     MOST_ROWS,
     N_CLOSURE,
-    N_LISTED,
     N_SEGMENTS,
     N_SETS,
     N_STATES,
@@ -515,13 +514,11 @@ class ConstraintMachine:
             self._requests.grow()
             self._seen = -1
 
-    def list_inside(self, low: int, high: int, state: int) -> NDArray[np.int64]:
-        """See `guided.kernels.masking.masks.price_inside`: prices ``<< 32``, and tokens."""
-        # Nearly all are listed in a string: to learn that there is too little room takes a walk.
-        offset = self._tries.arrays.token_offset
-        self.grow_listed(int(offset[high]) - int(offset[low]))
-        self.run(entry.price_inside, low, high, state)
-        return self.scratch.listed[: self.counters[N_LISTED]]
+    def prices_of(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """See `guided.kernels.parsing.costs.price_places`."""
+        prices = np.zeros(places.size, np.int64)
+        self.run(entry.price_places, places, prices)
+        return prices
 
     def hold_graph(self) -> None:
         """Have kernels see the rule graph as it is now, also where prices have replaced its arrays."""

@@ -14,7 +14,7 @@ from guided.grammar.regular.expr import Expr, Kind, sequence
 from guided.grammar.regular.json_text import RAW_BYTES
 from guided.kernels.data.layout import FAR
 
-__all__ = ["any_escape_left", "between", "escape_left", "most_left", "tell_most_left"]
+__all__ = ["any_escape_left", "between", "escape_left", "fewest_bytes", "most_left", "tell_most_left"]
 
 Lengths: TypeAlias = "tuple[int, int]"
 """Bytes that are enough for a text, and for the rest of any."""
@@ -46,6 +46,44 @@ def most_left(expr: Expr) -> int:
         return _within(expr, False)[1]
     except RecursionError:
         return FAR
+
+
+def fewest_bytes(expr: Expr, spelled: bool) -> int:
+    """Bytes in which some text of a language is surely written, `FAR` where structure does not tell.
+
+    With ``spelled`` in bytes of a JSON string whose text the expression describes.
+
+    >>> from guided.grammar.regular.expr import byte_range, concat, literal, repeat
+    >>> fewest_bytes(concat(literal(b'"ab'), repeat(byte_range(0x30, 0x39), 2, 4)), spelled=True)
+    6
+    """
+    try:
+        return _fewest(expr, spelled)
+    except RecursionError:
+        return FAR
+
+
+@lru_cache(REMEMBERED)
+def _fewest(expr: Expr, spelled: bool) -> int:
+    if expr.nullable:
+        return 0
+    match expr.kind:
+        case Kind.BYTES | Kind.LITERAL:
+            return _found(expr, spelled)[0]
+        case Kind.CONCAT:
+            return min(sum([_fewest(item, spelled) for item in sequence(expr)]), FAR)
+        case Kind.ALTERNATION:
+            return min([_fewest(cast(Expr, part), spelled) for part in expr.parts])
+        case Kind.REPEAT:
+            body, low, _ = cast("tuple[Expr, int, int | None]", expr.parts)
+            return min(low * _fewest(body, spelled), FAR)
+        case Kind.SWITCH:
+            edges = cast("tuple[tuple[int, int, Expr], ...]", expr.parts[0])
+            steps = [(between(low, high) if spelled else 1) + _fewest(to, spelled) for low, high, to in edges]
+            return min(min(steps), FAR)
+        case Kind.JSON_STRING:
+            return min(_fewest(cast(Expr, expr.parts[0]), True) + 1, FAR)
+    return FAR
 
 
 _told: dict[Expr, int] = {}

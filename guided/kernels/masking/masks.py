@@ -27,7 +27,6 @@ from guided.kernels.data.layout import (
     N_REACHED,
     N_SETS,
     NEED,
-    NOTED,
     OWING,
     PRICES,
     SHARES,
@@ -292,18 +291,6 @@ def _room(table, inside, continuation, obligation, limit):
     return np.int64(FAR) if 0 <= widest <= room - (EVASION if obligation else 0) else room
 
 
-@entry("long, long, long, long")
-def price_inside(table, low, high, state):
-    """List the tokens that stay inside a terminal or end with it, and what is enough to its end; -1: request."""
-    counters = views.counters(table)
-    row = views.rows(table)[0]
-    counters[N_LISTED] = 0
-    counters[NOTED] = -1
-    if walk(table, row, row, 0, low, high, state, 0, 0, counters[STAMP], LISTED) < 0:
-        return -1
-    return -1 if views.requests(table).count[0] else 0
-
-
 @inner
 def push_threads(table, root, state):
     """Push the whole vocabulary for each thread of a state; the depth, -1: request."""
@@ -409,10 +396,16 @@ def fill(table, root, state, limit):
             continue
         loops = automaton.loops[inside]
         walks = loops == 0 or high - low <= (SMALL_RANGE if loops > 1 else OWN_RANGE) or within == LISTED
-        found = np.int64(-1)
+        found = near = np.int64(-1)
+        room = np.int64(FAR)
         if not walks:
-            found = np.int64(find_effect(effects, low, high, inside))
+            found = near = np.int64(find_effect(effects, low, high, inside))
             walks = found >= 0 and effects.mask[found] == WALKED
+        if found >= 0 and not walks:
+            room = _room(table, inside, continuation, obligation, within)
+            if room < FAR:
+                near = np.int64(find_effect(effects, low, high, inside | ENOUGH))
+                walks = near >= 0 and effects.mask[near] == WALKED
         if walks or (obligation != 0 and automaton.mode[obligation] == 0):
             depth = _walk_kept(
                 table, depth, level, low, high, inside, continuation, obligation, shares[level, STAMPED], within, keeps
@@ -420,8 +413,6 @@ def fill(table, root, state, limit):
             if depth < 0:
                 return np.int64(-1)
             continue
-        room = _room(table, inside, continuation, obligation, within)
-        near = found if found < 0 or room == FAR else find_effect(effects, low, high, inside | ENOUGH)
         if near < 0:
             if not ask(table, NEED_EFFECT if found < 0 else NEED_NEAR, low, high, inside):
                 return np.int64(-1)

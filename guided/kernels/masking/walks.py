@@ -10,6 +10,7 @@ from guided.kernels.data.layout import ANY, CLOSES, FAR, FUEL, LISTED, NOTED, ST
 from guided.kernels.data.requests import EXPAND_STATE, MEASURE_STATE
 from guided.kernels.jit import inner
 from guided.kernels.lexing.byte_classes import LINES, TEXT
+from guided.kernels.lexing.nearest import least_left
 from guided.kernels.lexing.strings import edge, enter, move, owe
 from guided.kernels.masking.rows import add_tokens, remove_tokens
 from guided.kernels.masking.segments import first_visit, list_tokens, note_after, note_tokens, push
@@ -97,12 +98,12 @@ def _keeps_below(table, at, node, continuation, limit):
     All of them end in the state, or inside a character that leads back to it.  With `LISTED` they are listed, or are
     `SOME`, which must be looked at.
     """
-    automaton = views.automaton(table)
     tokens = views.tokens(table)
-    if automaton.minimum[at] < 0:
+    least = least_left(table, at)
+    if least < 0:
         ask(table, MEASURE_STATE, at)
         return NONE
-    left = np.int64(automaton.minimum[at] + views.machine(table).cost[continuation])
+    left = np.int64(least + views.machine(table).cost[continuation])
     if tokens.classes[node] & (TEXT | LINES):
         return ALL if left + CHARACTER_LEFT <= limit else SOME
     if limit == LISTED:

@@ -26,11 +26,12 @@ from guided.kernels.data.layout import (
     STRING,
 )
 from guided.kernels.data.local_arrays import local_bytes, local_ints
-from guided.kernels.data.requests import PRICE_NODES, PRICE_TERMINAL
+from guided.kernels.data.requests import EXPAND_STATE, MEASURE_STATE, PRICE_NODES, PRICE_TERMINAL
 from guided.kernels.jit import entry, inner
+from guided.kernels.lexing.nearest import least_left
 from guided.kernels.lexing.strings import DIGITS, ESCAPE, HALF, HALF_ESCAPE, KIND
 
-__all__ = ["left_inside", "price", "price_all", "price_new", "price_texts", "reach_of"]
+__all__ = ["left_inside", "price", "price_all", "price_new", "price_places", "price_texts", "reach_of"]
 
 _MASK32 = 0xFFFFFFFF
 
@@ -328,18 +329,40 @@ def left_inside(table, place):
         if least < 0 < automaton.bound[state]:
             # A shortest way that does not come to the bound is a shortest way under it.
             other = np.int64(automaton.boundless[state])
-            if automaton.minimum[other] < 0:
+            shortest = least_left(table, other)
+            if shortest < 0:
                 return ~other
-            if automaton.minimum[other] <= automaton.bound[state]:
-                least = np.int64(automaton.minimum[other])
+            if shortest <= automaton.bound[state]:
+                least = shortest
+        if least < 0:
+            least = least_left(table, state)
         return least if least >= 0 else ~state
     ahead = np.int64(0)
     for at in range(automaton.first[state], automaton.first[state] + automaton.count[state]):
         target = np.int64(automaton.target[at])
-        if automaton.minimum[target] < 0:
+        least = least_left(table, target)
+        if least < 0:
             return ~target
-        ahead = max(ahead, np.int64(automaton.minimum[target]))
+        ahead = max(ahead, least)
     return ahead + _escape_left(place >> 32, automaton.mode[state] & CANONICAL)
+
+
+@entry("long, longs, longs")
+def price_places(table, places, prices):
+    """Write what is enough from places inside a terminal, or behind it, to the end of its match; 0, -1: request."""
+    automaton = views.automaton(table)
+    for i in range(places.shape[0]):
+        state = places[i] & _MASK32
+        if places[i] == state and automaton.tag[state] >= 0:
+            prices[i] = 0
+            continue
+        if automaton.first[state] < 0 and places[i] != state:
+            ask(table, EXPAND_STATE, state)
+            continue
+        prices[i] = left_inside(table, places[i])
+        if prices[i] < 0:
+            ask(table, MEASURE_STATE, ~prices[i])
+    return np.int64(-1 if views.requests(table).count[0] else 0)
 
 
 @entry("long")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pytest
 
 import guided
 from guided.automata.lexer import distances
 from guided.automata.lexer.states import StateTable
+from guided.constraint.engine.machine import ConstraintMachine
 from guided.grammar.formats.times import _LeapSecond
 from tests import vocabularies
 
@@ -85,3 +88,54 @@ def test_what_a_search_has_passed_is_a_bound_for_later_ones(
         work.append(steps.total() - before)
     assert found[0] == found[1]
     assert 3 * work[0] < 2 * work[1]
+
+
+def _searched(table: StateTable, start: int) -> int:
+    """The distance, by Dijkstra's algorithm alone."""
+    queue, seen = [(0, start)], set[int]()
+    while queue:
+        distance, state = heapq.heappop(queue)
+        if table.arrays.tag[state] >= 0:
+            return distance
+        if state not in seen:
+            seen.add(state)
+            for price, target in distances._steps(table, state):
+                heapq.heappush(queue, (distance + price, target))
+    raise AssertionError("no end")
+
+
+@pytest.mark.parametrize("names", [['odd"one', "oddity", "o"], ["a" * 70, "ab\n\u0001c", "é\u4e2d"]])
+def test_kernels_find_the_ends_of_names(names: list[str]) -> None:
+    schema = {"type": "object", "properties": {name: {} for name in names}, "additionalProperties": False}
+    constraint = guided.Constraint(guided.json_schema(schema), BYTES)
+    machine = constraint._machine
+    while not isinstance(machine, ConstraintMachine):
+        machine = machine.inner  # type: ignore[attr-defined]
+    machine.begin_prices()
+    n_by_kernel = 0
+    for name in names:
+        for size in range(len(name.encode())):
+            state = machine.advance(machine.start, b'{"' + name.encode()[:size])
+            for inside, _, _ in machine.threads(state) if state else ():
+                n_by_kernel += machine.states.arrays.minimum[inside] < 0
+                found = machine.prices_of(np.array([inside]))
+                assert found.tolist() == [_searched(machine.states, inside)], (name, size)
+    assert n_by_kernel > 1
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"format": "date-time"}, {"format": "email"}, {"pattern": '^(a"|b{3})+[^c]\n{2}$'}, {"pattern": "^(é|ab)*c{2,5}$"},
+        {"pattern": "^[\u0001-\u0003]x?y$"}, {"format": "uuid"}, {"pattern": "^[^b]+$", "minLength": 3, "maxLength": 5},
+    ],
+)  # fmt: skip
+def test_what_structure_tells_is_the_distance(schema: dict[str, object], steps: Counter[str]) -> None:
+    constraint = guided.Constraint(guided.json_schema({"type": "string", **schema}), BYTES)
+    machine = constraint._machine
+    assert isinstance(machine, ConstraintMachine)
+    text = constraint.shortest_text(constraint.start)
+    for size in range(1, len(text)):
+        inside, _, _ = machine.threads(machine.advance(machine.start, text[:size]))[0]
+        if machine.states.arrays.decode[inside] == 0:
+            assert distances.minimum(machine.states, inside) == _searched(machine.states, machine.states.whole(inside))
