@@ -37,7 +37,8 @@ JUDGED = 24
 """Tokens whose completions are searched for one mask: about a millisecond each where arrays are long."""
 
 PER_NAME = 2
-"""Tokens that a name which the grammar asks for takes at least, as prices count them: its own and its value's."""
+"""Tokens that a name which the grammar asks for takes at least, as prices count them: its own and its value's; and an
+item with the comma behind it."""
 
 FEW = 4
 """Names up to which one more character makes a name none of them: beside those that the automaton counts there are as
@@ -53,11 +54,13 @@ class _Others(NamedTuple):
 
     names: int
     """At least how many names a next one must not be, 0 for none that could be."""
-    items: int
-    """Bytes that are enough to make items in progress new."""
+    arrays: int = 0
+    """Arrays of distinct items in which the text is, or may be behind the next token."""
+    items: int = 0
+    """At least how many items these hold."""
 
 
-_NO_OTHERS = _Others(0, 0)
+_NO_OTHERS = _Others(0)
 
 
 class Budgets:
@@ -225,26 +228,26 @@ class Budgets:
         """What a next name and the items in progress must not be; None where that is not known."""
         if self._lengths is None or not self._automaton.vocabulary.byte_complete:
             return None
-        items = 0
+        arrays = items = 0
         if self._steps.compares:
-            found = None if self._completions.forces else self._for_items(own, text)
+            found = self._arrays(own, text)
             if found is None:
                 return None
-            items = found
-        if text is None and not items and self._refusals.never_idle and not self._completions.forces:
+            arrays, items = found
+        if text is None and not arrays and self._refusals.never_idle and not self._completions.forces:
             return _NO_OTHERS
         most, level = 0, None if text is None else text.level
         while level is not None:
             most = max(most, level.used.size)
             level = level.parent
-        return _Others(most + self._spanned + 1, items)
+        return _Others(most + self._spanned + 1, arrays, items)
 
-    def _for_items(self, own: int, text: Text | None) -> int | None:
-        """Bytes that are enough to make the items in progress new, each in its array; None where that is not known."""
+    def _arrays(self, own: int, text: Text | None) -> tuple[int, int] | None:
+        """Arrays of distinct items in which the text is, and what they hold; None where no bound on that is known."""
         opened = self._refusals.most_opened(own, text)
         level = None if text is None else text.level
-        if not opened and (level is None or not level.gathers):
-            return 0
+        if not opened and (level is None or not level.gathers) and not self._completions.forces:
+            return 0, 0
         if self._item_lengths is None:
             return None
         arrays, used = opened, self._spanned_items + 1
@@ -252,21 +255,27 @@ class Budgets:
             arrays += level.compares
             used += level.used.size
             level = level.parent
-        return arrays * self._item_lengths.beyond(used)
+        return arrays, used
 
     def _with_others(self, need: int, others: _Others) -> int:
         """As `enough`, with a name that has begun, and all that the grammar asks for, none of those that are there.
 
         A name that is asked for takes at least `PER_NAME` of the ``need`` tokens, its own quotation marks among them.
+        So does an item, but for the last one; it is new if need be, whatever the others are.
         """
         used = others.names
         if used == 0:
             return need
         assert self._lengths is not None
-        found = need + others.items + max(min(used + 1, ANY_NAME.beyond(used)), self._lengths.beyond(used))
-        if self._completions.forces:
-            asked = need // PER_NAME
-            found += asked * (2 + max(EVASION, self._lengths.beyond(used + asked)))
+        found = need + max(min(used + 1, ANY_NAME.beyond(used)), self._lengths.beyond(used))
+        asked = need // PER_NAME + 1 if self._completions.forces else 0
+        each = 2 + max(EVASION, self._lengths.beyond(used + asked)) if asked else 0
+        if others.arrays or (asked and self._steps.compares):
+            assert self._item_lengths is not None
+            new = self._item_lengths.beyond(others.items + asked)
+            found += others.arrays * new
+            each = max(each, new)
+        found += asked * each
         return min(found, FAR)
 
     @property
@@ -277,7 +286,7 @@ class Budgets:
             self._most_used = most
             self._for_any_name = FAR
             if self._tells_names:
-                self._for_any_name = self._with_others(0, _Others(most + self._spanned + 1, 0))
+                self._for_any_name = self._with_others(0, _Others(most + self._spanned + 1))
         return self._for_any_name
 
     @cached_property
@@ -327,10 +336,10 @@ class Budgets:
         """A row, priced by the automaton, less the tokens after which ``limit`` tokens are not enough, judged each."""
         machine, forces = self._machine, self._completions.forces
         if forces:
-            tried = tokenset.ids(row).tolist()
-            for token in tried[JUDGED:]:
-                tokenset.remove(row, token)
-            tried = tried[:JUDGED]
+            first = tokenset.ids(row)[:JUDGED]
+            row = np.zeros_like(row)
+            tokenset.add_all(row, first)
+            tried = first.tolist()
         else:
             undecided = self._refusals.undecided(state, own, text).tolist()
             tried = [token for token in undecided if tokenset.contains(row, token)]

@@ -151,7 +151,7 @@ class _Items:
     def _scalar(self, body: AnyTerminal) -> _Value:
         found = _lengths_of(body)
         # Behind the opening quotation mark all is left that there is.
-        begun = None if found is None else Lengthening(found.most + 1, found.step)
+        begun = None if found is None else _more(found, 1)
         return _Value(found, begun, found is not None and found.step > 0)
 
     def _rule(self, rule: int) -> _Value:

@@ -209,17 +209,23 @@ class Liveness:
         """A short text after which nothing in progress can become a duplicate: best first by the automaton's prices.
 
         ``cost``: what states cost, in bytes if it is not said.  There is such a text, since no dead end is entered, so
-        it is looked for as long as it takes.
+        it is looked for as long as it takes.  Of equal ones an end comes first: where eleven strings are there, all
+        that go on from the others are not looked at.  A byte that leads away at once, and no farther from the end, is
+        taken without a search.
         """
         steps, collisions = self._steps, self._collisions
-        cost = cost or steps.automaton.cost
+        cost_of = cost or steps.automaton.cost
+        near = self._byte_out(state, text, cost_of)
+        if near:
+            return near
+        costs: dict[int, int] = {}
         seen: set[tuple[object, ...]] = set()
-        queue: list[tuple[int, bytes, int, int]] = [(0, b"", 0, state)]
+        queue: list[tuple[int, bool, bytes, int, int]] = [(0, collisions.may_collide(text), b"", 0, state)]
         texts: list[Text | None] = [text]
         while queue:
-            _, written, index, at = heapq.heappop(queue)
+            _, collides, written, index, at = heapq.heappop(queue)
             now = texts[index]
-            if now is None or not collisions.may_collide(now):
+            if now is None or not collides:
                 return written
             key = (at, *collisions.key(now))
             if key in seen:
@@ -228,7 +234,24 @@ class Liveness:
             for byte in steps.next_bytes(at):
                 after, then = steps.step(at, now, byte)
                 if after > FINISHED:
+                    price = costs.get(after)
+                    if price is None:
+                        price = costs[after] = cost_of(after)
                     texts.append(then)
-                    price = len(written) + 1 + cost(after)
-                    heapq.heappush(queue, (price, written + bytes((byte,)), len(texts) - 1, after))
+                    collides = then is not None and collisions.may_collide(then)
+                    entry = (len(written) + 1 + price, collides, written + bytes((byte,)), len(texts) - 1, after)
+                    heapq.heappush(queue, entry)
         raise AssertionError("a live state has a way out")
+
+    def _byte_out(self, state: int, text: Text, cost: Callable[[int], int]) -> bytes:
+        """A byte of a name, string or number with which it can be no duplicate; empty where there is none so near."""
+        if text.mode not in _OPEN_MODES or text.pending:
+            return b""
+        steps, own = self._steps, cost(state)
+        for byte in steps.next_bytes(state):
+            inside = None if byte == BACKSLASH else steps.reader.inside(text, byte)
+            if inside is not None and not self._collisions.may_collide(inside):
+                after, then = steps.step(state, text, byte)
+                if after > FINISHED and (then is None or not self._collisions.may_collide(then)) and cost(after) <= own:
+                    return bytes((byte,))
+        return b""

@@ -1,11 +1,14 @@
 """Masks under a token budget where names must not repeat."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import guided
 from guided import tokenset
 from guided.automata.lexer.states import MOST_STATES, StateTable
+from guided.constraint.distinct.steps import Steps
 from tests.vocabularies import SINGLE_BYTES
 
 MANY = {"".join(chr(97 + (7 * i * i + 5 * i * j + j) % 26) for j in range(12)): {"type": "null"} for i in range(90)}
@@ -67,3 +70,28 @@ def test_a_far_budget_is_known_behind_any_number_of_states(monkeypatch: pytest.M
     table.keys.extend([None] * MOST_STATES)
     monkeypatch.setattr(StateTable, "_current", table)
     assert StateTable.shared() is not table
+
+
+@pytest.mark.parametrize("budget", [60, 300])
+def test_distinct_items_that_are_asked_for_take_few_steps(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the budget, completions were searched for 24 tokens a mask, and for each of twelve strings in each."""
+    vocabulary = guided.Vocabulary.from_tokens([*SINGLE_BYTES, b'", "', b'["', b'"a', None], eos_ids=[259])
+    schema = {"type": "array", "items": {"type": "string"}, "uniqueItems": True, "minItems": 12}
+    constraint = guided.Constraint(guided.json_schema(schema), vocabulary)
+    n_steps = 0
+    step = Steps.step
+
+    def counted(*arguments: Any) -> Any:
+        nonlocal n_steps
+        n_steps += 1
+        return step(*arguments)
+
+    monkeypatch.setattr(Steps, "step", counted)
+    row = np.zeros(vocabulary.n_words, np.uint32)
+    state = constraint.start
+    for left, byte in enumerate(b'["!", "#", "!!'):
+        constraint.fill_budget_mask(state, row, budget - left)
+        assert tokenset.contains(row, byte)
+        assert budget == 60 or left != 2 or tokenset.contains(row, ord("~"))
+        state = constraint.advance(state, byte)
+    assert n_steps < (100_000 if budget == 60 else 1000)
