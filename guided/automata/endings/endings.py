@@ -8,6 +8,7 @@ searches for no text, and neither ambiguity nor the depth of the stack makes it 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, cast
@@ -49,6 +50,9 @@ class Ways(Protocol):
 
         Continuation 0 is the end of the text.
         """
+
+    def below(self, continuation: int, place: Hashable) -> Iterator[tuple[int, Hashable]]:
+        """The same without the costs, for who comes back for more only if what came before leads to no end."""
 
 
 class Endings:
@@ -112,16 +116,16 @@ class Endings:
         known = alive.get((continuation, place))
         if known is not None:
             return known
-        path = [((continuation, place), self._ways.rest(continuation, place))]
+        path = [((continuation, place), self._ways.below(continuation, place))]
         while path:
             at, ways = path[-1]
-            for _, below, left in ways:
+            for below, left in ways:
                 known = not below or alive.get((below, left))
                 if known:
                     alive.update((each, True) for each, _ in path)
                     return True
                 if known is None:
-                    path.append(((below, left), self._ways.rest(below, left)))
+                    path.append(((below, left), self._ways.below(below, left)))
                     break
             else:
                 alive[at] = False
@@ -168,6 +172,9 @@ class RuleWays:
         self._items = items
         self._ignored = [cast(OrderedState, states.key(graph.lexer_start(terminal))) for terminal in sorted(ignored)]
         self._composed: dict[tuple[int, Owed], dict[Owed, int]] = {}
+        self._dead: defaultdict[Owed, set[int]] = defaultdict(set)
+        """By what is owed the items behind which there is no end, whatever continuations they are in: those of an
+        ambiguous grammar are thousands, of the same items."""
         self.summaries = Summaries(self, work)
 
     def onward(self, continuation: int, tag: int, owed: Owed) -> tuple[int, Hashable]:
@@ -188,6 +195,18 @@ class RuleWays:
         for item in self._items(continuation):
             for left, cost in self._left(item >> 32, owed).items():
                 yield cost, item & 0xFFFFFFFF, left
+
+    def below(self, continuation: int, place: Hashable) -> Iterator[tuple[int, Hashable]]:
+        """By each item that is not known to be dead."""
+        if continuation == ENDED:
+            yield from ((at, left) for _, at, left in self.rest(continuation, place))
+            return
+        owed = cast(Owed, place)
+        dead = self._dead[owed]
+        for item in self._items(continuation):
+            if item not in dead:
+                yield from ((item & 0xFFFFFFFF, left) for left in self._left(item >> 32, owed))
+                dead.add(item)
 
     def _left(self, node: int, owed: Owed) -> Mapping[Owed, int]:
         """What may be owed at the end of a node's rule, with the least cost."""
@@ -295,6 +314,10 @@ class StackWays:
                 (item,) = self._items(at)
                 at = item & 0xFFFFFFFF
             yield cost, at, (terminal, owed, name)
+
+    def below(self, continuation: int, place: Hashable) -> Iterator[tuple[int, Hashable]]:
+        """As `rest`."""
+        return ((at, left) for _, at, left in self.rest(continuation, place))
 
     def leaves(self, place: Hashable) -> Iterable[tuple[int, Hashable]]:
         """A reduction that removes the state, or the end."""
