@@ -6,6 +6,7 @@ known is advanced again from the longest known prefix, or from the start.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import deque
 
@@ -52,14 +53,17 @@ class PrefixStates:
 
         What follows an end-of-text id is padding, whatever its id.
         """
-        key = tokens.tobytes()
+        return self.after_bytes(tokens.tobytes())
+
+    def after_bytes(self, key: bytes) -> int:
+        """As `after`, of the ids as they lie in memory: eight bytes each."""
         size = len(key)
         before, state = self._last
         if key == before:
             return state
         if size == len(before) + 8 and key.startswith(before):
             # One row that grows by a token: nothing to look up, in caches that the model's pass has emptied.
-            state = self._step(state, int(tokens[-1]))
+            state = self._step(state, int.from_bytes(key[-8:], sys.byteorder, signed=True))
             self._last = key, state
             if size % KEPT_EVERY == 0:
                 self._remember(key, state)
@@ -70,7 +74,7 @@ class PrefixStates:
         if size == 0:
             return self.constraint.start
         state, known_size = self._longest_known(key)
-        for token in tokens[known_size >> 3 :].tolist():
+        for token in np.frombuffer(key[known_size:], np.int64).tolist():
             state = self._step(state, token)
         self._remember(key, state)
         self._last = key, state

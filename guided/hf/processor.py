@@ -6,6 +6,7 @@ permute rows and assisted decoding may go back.  What is kept between calls (`Pr
 
 from __future__ import annotations
 
+import ctypes
 import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -120,19 +121,18 @@ class GuidedLogitsProcessor(LogitsProcessor):
         Ids at or above the vocabulary's size (padding of the model's matrix) are forbidden.  Raises `VocabularyError`
         when the scores are too narrow for the vocabulary.
         """
-        ids = np.asarray(input_ids.numpy() if input_ids.is_cpu else input_ids.numpy(force=True), np.int64)
         call = self._running.of(self) if self.prompt_length is None else None
         if call is not None and call.other_tokenizer:
             # A draft in foreign ids: left alone, since what it comes to in our ids is verified by a later call.
             return scores
-        n_rows = len(ids)
+        n_rows, length = input_ids.shape
         owners = self._shares
         if len(owners) != n_rows:
             owners = self._shares = self._owners(n_rows)
-        start = self._prompt_end(ids, owners) if call is None else call.prompt_length
+        start = self._prompt_end(_as_array(input_ids), owners) if call is None else call.prompt_length
         if scores.shape[1] != self._checked_width:
             self._check_width(scores.shape[1])
-        masks, live = self._masks(ids[:, start:], owners)
+        masks, live = self._masks(_texts(input_ids, start), max(length - start, 0), owners)
         if call is not None and isinstance(call.last, LastMask):
             call.last.begin(input_ids, masks, live, start)
         # In place only what is surely ours: prompt lookup, for one, asks about several prefixes with one tensor.
@@ -154,16 +154,15 @@ class GuidedLogitsProcessor(LogitsProcessor):
         state = self._states[index].after(np.asarray(generated, np.int64))
         return state != 0 and self.constraints[index].is_accepting(state)
 
-    def _masks(self, generated: NDArray[np.int64], owners: Sequence[int]) -> tuple[list[KeptRow], list[bool]]:
-        """Each row's mask, not to be written to; and which rows may grow."""
-        length = generated.shape[1]
+    def _masks(self, texts: Sequence[bytes], length: int, owners: Sequence[int]) -> tuple[list[KeptRow], list[bool]]:
+        """The mask after each row's text of so many tokens, not to be written to; and which rows may grow."""
         left = None if self.max_new_tokens is None else self.max_new_tokens - length
         states: list[int] = []
         live: list[bool] = []
-        for row, owner in enumerate(owners):
+        for text, owner in zip(texts, owners, strict=True):
             end = self.constraints[owner].end
             # A row that holds a forbidden token may only end: see above.
-            state = self._states[owner].after(generated[row]) or end
+            state = self._states[owner].after_bytes(text) or end
             states.append(state)
             live.append(state != end)
         if self._first is not None and not length:
@@ -228,6 +227,20 @@ class GuidedLogitsProcessor(LogitsProcessor):
                     remedy="Use the tokenizer that belongs to this model.",
                 )
         self._checked_width = width
+
+
+def _as_array(ids: torch.Tensor) -> NDArray[np.int64]:
+    return np.asarray(ids.numpy(force=True), np.int64)
+
+
+def _texts(ids: torch.Tensor, start: int) -> list[bytes]:
+    """What was generated in each row, eight bytes a token."""
+    if ids.is_cpu and ids.dtype is torch.int64 and ids.is_contiguous():
+        # Arrays of what changes at each step took a tenth of it, in no cache.
+        rows, length = ids.shape
+        begin, size = ids.data_ptr() + 8 * start, 8 * max(length - start, 0)
+        return [ctypes.string_at(begin + 8 * length * row, size) for row in range(rows)]
+    return [row.tobytes() for row in _as_array(ids)[:, start:]]
 
 
 def _rebuild(
