@@ -1,4 +1,4 @@
-"""`guided.generate` masks each position of each row once, whatever decodes, and a batch by one `fill_masks` a step."""
+"""`guided.generate` masks each position of each row once, whatever decodes, and the rows of a batch by one call a step."""
 
 from __future__ import annotations
 
@@ -15,8 +15,12 @@ from tests.amounts import crossed
 PROMPTS = ['["a", "b", [1, 22, 333]], ["a", "b", [1, 22', "yes no", "{"]
 GRAMMARS = ["nested", "record", "record"]
 BUDGET, LEVELS = 24, 3
-FILLED_BY = ("guided.hf.constraints", "guided.hf.processor", "guided.draft.masks")
-"""The modules that fill masks of rows that decode."""
+FILLED_BY = {
+    "guided.hf.constraints": "fill_masks",
+    "guided.hf.processor": "kept_rows",
+    "guided.draft.masks": "fill_masks",
+}
+"""What makes the masks of rows that decode, by the modules that call it."""
 
 
 class Counted:
@@ -78,17 +82,23 @@ def small(draft_llama, tokenizer):
 
 @pytest.fixture
 def filled(monkeypatch):
-    """The number of rows of each call of `fill_masks`."""
+    """The number of rows of each call that makes masks."""
     import importlib
 
     calls = []
 
-    def counted(constraints, states, out, **options):
-        calls.append(len(states))
-        return guided.fill_masks(constraints, states, out, **options)
+    def count(name, makes):
+        module = importlib.import_module(name)
+        make = getattr(module, makes)
 
-    for name in FILLED_BY:
-        monkeypatch.setattr(importlib.import_module(name), "fill_masks", counted, raising=False)
+        def counted(constraints, states, *places, **options):
+            calls.append(len(states))
+            return make(constraints, states, *places, **options)
+
+        monkeypatch.setattr(module, makes, counted)
+
+    for name, makes in FILLED_BY.items():
+        count(name, makes)
     return calls
 
 
