@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import guided
-from guided.constraint.effects.prices_inside import PricesInside, _by_price
+from guided.constraint.effects.prices_inside import PricesInside, _by_price, _usual
 from guided.constraint.engine.machine import ConstraintMachine
 from guided.kernels.data.layout import FAR
 from guided.kernels.masking.masks import ENOUGH
@@ -88,7 +88,7 @@ def test_bytes_that_characters_lack_are_counted() -> None:
         b"b\xf0\x9f",
     ]
     texts += ["\U0001f600".encode(), b"\x80", b"\xe4\xb8\x80\xc3"]
-    assert PricesInside(vocabularies.of_tokens(texts))._begun[: len(texts)].tolist() == [
+    assert PricesInside(vocabularies.of_tokens(texts))._lacks[: len(texts)].tolist() == [
         0, 1, 2, 1, 0, 3, 2, 1, 2, 0, 0, 1,
     ]  # fmt: skip
 
@@ -98,12 +98,15 @@ def test_tokens_are_listed_by_price(far: int) -> None:
     rnd = np.random.default_rng(far)
     tokens = rnd.permutation(50).astype(np.int32)
     prices = rnd.choice([2, 3, 5, far], 50, p=[0.2, 0.5, 0.2, 0.1])
-    listed = _by_price(tokens, prices).tolist()
-    usual, found = _priced(listed)
+    usual = _usual(prices, np.ones(50, np.int64))
     assert usual == np.bincount(np.minimum(prices, 6)).argmax()
+    others = prices != usual
+    listed = _by_price(usual, tokens[others], prices[others]).tolist()
+    assert listed[0] == usual
+    found = _priced(listed)[1]
     pairs = zip(tokens.tolist(), prices.tolist(), strict=True)
     assert found == {token: price for token, price in pairs if price != usual}
     seen = [~entry for entry in listed[2:] if entry < 0]
     costlier = sorted((price for price in set(prices.tolist()) if price > usual), reverse=True)
     assert seen == costlier + sorted(price for price in set(prices.tolist()) if price < usual)
-    assert _by_price(tokens[:0], prices[:0]).size == 2
+    assert _by_price(FAR, tokens[:0], prices[:0]).tolist() == [FAR, 0] and _usual(prices[:0], prices[:0]) == FAR
