@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Sequence
+from itertools import count, islice
 from typing import Any
 
 from transformers import PreTrainedModel
@@ -15,6 +16,7 @@ from transformers import PreTrainedModel
 from guided.errors import GuidedError, UnsupportedError
 from guided.hf.cache.recomputed import RecomputedSequences
 from guided.hf.cache.sequences import CachedSequences
+from guided.hf.cache.traced import TracedPasses
 from guided.hf.denoisers.choice import is_denoiser
 from guided.hf.front.encoding import beginning_of_text
 from guided.hf.loading import LoadedModel, decoder_start_ids, end_ids
@@ -102,8 +104,32 @@ class TransformersModel:
             return RecomputedSequences(self._network, needs, prompts)
         return CachedSequences(self._network, needs, prompts)
 
+    def trace(self) -> None:
+        """Have passes that threads work beside made as one operation each, where the model allows it.
+
+        On processors, and where rows have lengths of their own; costs a few short passes, once a model, which must then
+        keep its parts.  See `guided.hf.cache.traced`.
+        """
+        network = self._network
+        if network.traced is not None or network.device.type != "cpu" or self.caching is not Caching.RAGGED:
+            return
+        network.traced = TracedPasses.of(self.model)
+        if not (network.traced.refused or all(network.traced.trusted)):
+            # From all over the vocabulary: what stands for padding is often nothing but zeros.
+            ids = (number * _SPREAD % self.width for number in count(1))
+            rows = self.start([list(islice(ids, length)) for length in (1, 2, 3)])
+            for new in (1, 2, 1, 3):
+                rows.extend([list(islice(ids, new)) for _ in range(3)])
+            rows.select([0, 2])
+            for new in (1, 2):
+                rows.extend([list(islice(ids, new)) for _ in range(2)])
+
     def __repr__(self) -> str:
         return f"TransformersModel({type(self.model).__name__}, width={self.width})"
+
+
+_SPREAD = 40_507
+"""A prime near the golden ratio's share of 2 ** 16, by which multiples are spread evenly."""
 
 
 def in_tokens_of(loaded: LoadedModel, other: LoadedModel) -> LanguageModel:

@@ -20,6 +20,7 @@ from transformers.modeling_outputs import BaseModelOutput
 from guided.errors import GuidedError, LimitError, UnsupportedError
 from guided.hf.architecture import Architecture, MaskKind
 from guided.hf.cache.row_cache import RowCache
+from guided.hf.cache.traced import TracedPasses
 from guided.hf.forward import Pass, run_pass
 from guided.lm import NOTHING, Abilities, Calls, Needs, Scores
 
@@ -68,6 +69,8 @@ class Network:
         self.architecture = Architecture(model)
         self.calls = Calls()
         self._wanted_caching = caching
+        self.traced: TracedPasses | None = None
+        """What makes passes that nothing but scores is asked of, if anything does."""
 
     @cached_property
     def width(self) -> int:
@@ -205,6 +208,13 @@ class Network:
         ``prompts`` are the lengths of the rows' prompts, an encoder-decoder model's start tokens.
         """
         ids = self._ids(tokens)
+        if self.traced is not None and needs == NOTHING and isinstance(mask, torch.Tensor) and encoded is None:
+            columns = cache.place.columns
+            if columns is not None and not self.model.training:
+                at = torch.tensor(wanted, dtype=torch.long).reshape(-1, 2)
+                found = self.traced.run(self.architecture, cache.layers, ids, self._ids(positions), mask, columns, at)
+                if found is not None:
+                    return Scores(found, {}, None)
         inputs: dict[str, Any] = {self.architecture.cache_name: cache.given, "use_cache": True}
         if encoded is None:
             inputs["input_ids"] = ids

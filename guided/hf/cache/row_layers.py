@@ -96,16 +96,23 @@ class RowLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
             self.lazy_initialization(key_states, value_states)
         assert self.stored is not None
         place, new = self.place, key_states.shape[2]
-        stop = place.first + place.n_rows
-        self._written = max(self._written[0], stop), max(self._written[1], place.past + new)
-        for buffer, states in zip(self.stored, (key_states, value_states), strict=True):
+        self.keys, self.values = self.views(new)
+        for shown, states in ((self.keys, key_states), (self.values, value_states)):
             if place.columns is None:
-                buffer[place.first : stop, :, place.past : place.past + new] = states
+                shown[:, :, place.past :] = states
             else:
-                rows = torch.arange(place.first, stop, device=buffer.device)[:, None]
-                buffer[rows, :, place.columns.to(buffer.device)] = states.transpose(1, 2)
-        self.keys, self.values = (buffer[place.first : stop, :, : place.past + new] for buffer in self.stored)
+                rows = torch.arange(place.n_rows, device=shown.device)[:, None]
+                shown[rows, :, place.columns.to(shown.device)] = states.transpose(1, 2)
         return self.keys, self.values
+
+    def views(self, new: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """The keys and values of the rows of the pass, with columns for so many new tokens, which count as written."""
+        assert self.stored is not None
+        place = self.place
+        stop, width = place.first + place.n_rows, place.past + new
+        self._written = max(self._written[0], stop), max(self._written[1], width)
+        keys, values = (buffer[place.first : stop, :, :width] for buffer in self.stored)
+        return keys, values
 
     def get_mask_sizes(self, query_length: int | torch.Tensor) -> tuple[int, int]:
         """Columns that the pass sees, and the first of them; older releases give the positions of the new tokens."""

@@ -451,7 +451,8 @@ class CachedSequences:
         """Aim the cache at the works' slots and run the model; ``ancestors`` says which new tokens see which."""
         network, cache, slots = self._network, self._slots.cache, self._slots
         width, longest, first = max(map(len, pieces)), max(past), works[0].slot
-        even = min(past) == longest
+        # A recording has a mask always, where the model's own code needs none for rows that are as long as each other.
+        even = min(past) == longest and (network.traced is None or bool(network.traced.refused))
         network.require_room(max(map(max, positions)) + 1)
         mask = columns = None
         with torch.inference_mode():

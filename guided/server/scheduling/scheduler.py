@@ -37,6 +37,10 @@ __all__ = ["Scheduler"]
 
 T = TypeVar("T")
 
+TRACED_PARAMETERS = 200_000_000
+"""Of a model whose passes are recorded: to do so takes some twenty short ones, each of which reads all parameters, and
+the larger the operations are the less they wait for the interpreter between them."""
+
 
 class Scheduler:
     """Runs jobs on a model, as many at once as the limits say; `submit` is awaited in an event loop of any thread.
@@ -56,6 +60,8 @@ class Scheduler:
         room = min(self.limits.cached_tokens, positions or self.limits.cached_tokens)
         self._job_tokens = min(self.limits.job_tokens or room, room)
         on_processor = model.model.device.type == "cpu"
+        if on_processor and sum(parameter.numel() for parameter in model.model.parameters()) <= TRACED_PARAMETERS:
+            self._model.trace()
         self._prompt_tokens = self.limits.prompt_tokens or (128 if on_processor else 2048)
         self._lock = threading.Lock()
         self._wake = threading.Event()

@@ -8,6 +8,7 @@ import math
 import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import cache
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -19,7 +20,8 @@ import guided
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, LimitError, VocabularyError
 from guided.hf import LoadedModel, generate, load
-from guided.hf.language_model import wrapped
+from guided.hf.cache.traced import TracedPasses
+from guided.hf.language_model import TransformersModel, wrapped
 from guided.lm import next_logits
 from guided.server.scheduling import (
     Busy,
@@ -38,9 +40,15 @@ from tests.tolerances import PASSES
 T = TypeVar("T")
 
 
+@cache
+def loaded() -> LoadedModel:
+    return load()
+
+
 @pytest.fixture(scope="module")
 def model() -> LoadedModel:
-    return load()
+    """One for all files of schedulers: its passes are recorded once."""
+    return loaded()
 
 
 def schema(number: int) -> dict[str, Any]:
@@ -103,6 +111,18 @@ def test_greedy_texts_are_those_of_generate(model: LoadedModel) -> None:
         ids = [token.id for token in tokens if token.id not in model.vocabulary.eos_ids]
         assert (tuple(ids), end.text, end.whole) == (wanted.token_ids, wanted.text, wanted.finished)
         assert end.completion_tokens == len(tokens) and end.prompt_tokens == len(each.prompt)
+
+
+def test_recorded_passes_change_no_token(model: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = [job(model, number, temperature=number / 4, seed=number) for number in range(6)]
+    limits = SchedulerLimits(rows=4, prompt_tokens=7)
+    found = together(model, jobs, limits)
+    assert TracedPasses.of(model.model).trusted == (True, True), TracedPasses.of(model.model).refused
+    monkeypatch.setattr(TransformersModel, "trace", lambda _: None)
+    for (tokens, end), (others, other) in zip(found, together(model, jobs, limits), strict=True):
+        assert ([token.id for token in tokens], end) == ([token.id for token in others], other)
+        for token, same in zip(tokens, others, strict=True):
+            assert token.model_logprob == pytest.approx(same.model_logprob, abs=PASSES)
 
 
 def test_drawn_texts_are_the_same_alone_and_in_company(model: LoadedModel) -> None:
