@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 from collections.abc import Iterator
@@ -47,9 +48,8 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
         gc.freeze()
 
 
-def pytest_sessionfinish() -> None:
-    """What is left is collected when Python ends, or libraries say that it leaked."""
-    gc.unfreeze()
+# What is left is collected when Python ends, or libraries say that it leaked; pytest would walk it before, several times.
+atexit.register(gc.unfreeze)
 
 
 @pytest.fixture(scope="session")
