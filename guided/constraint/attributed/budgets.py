@@ -15,8 +15,9 @@ from guided import tokenset
 from guided.constraint.attributed.rows import UNHEARD, Free, Group, Rows
 from guided.errors import LimitError
 from guided.grammar.attributed.kept import Kept
-from guided.grammar.attributed.language import ANY, At, AttributedLanguage, Reading
+from guided.grammar.attributed.language import AttributedLanguage
 from guided.grammar.attributed.nodes import UNKNOWN
+from guided.grammar.attributed.states import ANY, At, Reading
 from guided.grammar.attributed.threads import Place
 from guided.vocab.spelled import spell
 

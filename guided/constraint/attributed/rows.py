@@ -20,9 +20,10 @@ from guided.constraint.attributed.tables import AFTER_BACKSLASH, BEFORE_WORD, IN
 from guided.constraint.attributed.walks import Crossing, Starts, Walked, single
 from guided.grammar.attributed.first import Begun
 from guided.grammar.attributed.kept import Kept
-from guided.grammar.attributed.language import ANY, MOST_QUOTED, WHOLE, At, AttributedLanguage, Reading
+from guided.grammar.attributed.language import AttributedLanguage
 from guided.grammar.attributed.lexis import MOST_BLANKS, MOST_NAME, ascii_lower, is_called
 from guided.grammar.attributed.nodes import LiteralForm
+from guided.grammar.attributed.states import ANY, MOST_QUOTED, WHOLE, At, Reading, read_lexeme
 from guided.grammar.attributed.threads import Lexeme, LexemeKind, Place
 from guided.grammar.attributed.words import Words, words_of
 from guided.vocab.vocabulary import Vocabulary
@@ -66,7 +67,7 @@ class Rows:
         The mask was made just before, mostly.
         """
         written = self._last[1] if self._last is not None and self._last[0] == at else self._written(at)
-        return written.row, written.groups
+        return written.row, written.groups()
 
     def _written(self, at: At) -> _Writing:
         """The row of a state, and what was found on the way."""
@@ -143,9 +144,20 @@ class _Writing:
         self.root = rows.root
         self.others = rows.others
         self.row = np.zeros(rows.vocabulary.n_words, np.uint32)
-        self.groups: list[Group] = []
+        self._groups: list[Group] = []
+        self._blanks: list[tuple[Callable[[Begun | None], Place | None], tokenset.Row, Free | None]] = []
+        """White space of which is only known that there is a place before it, and how this is found."""
         self.here: Place
         self.is_unheard = False
+
+    def groups(self) -> list[Group]:
+        """The tokens by where they end."""
+        for find, blanks, free in self._blanks:
+            place = find(None)
+            assert place is not None, "white space stands behind places only"
+            self._groups.append(Group(place, blanks, free))
+        self._blanks.clear()
+        return self._groups
 
     # States --------------------------------------------------------------------------------------------------------
 
@@ -217,19 +229,27 @@ class _Writing:
                         self._quoted(begun, place, quote, b"", IN_QUOTES)
         self.here = before
 
-    def _behind(self, head: Head, find: Callable[[Begun | None], Place | None]) -> None:
-        """Allow what may come at a head behind a lexeme; of its place no more is found than begins as the tokens do."""
-        if not head.is_empty:
-            place = find(head.begun)
-            if place is None and head.blanks is not None:
-                place = find(None)
-            if place is not None:
-                self._place(head, place)
+    def _behind(self, head: Head, find: Callable[[Begun | None], Place | None], is_there: Callable[[], bool]) -> None:
+        """Allow what may come at a head behind a lexeme; of its place no more is found than begins as the tokens do.
 
-    def _behind_unheard(self, head: Head, find: Callable[[Begun | None], Place | None]) -> None:
+        White space may come wherever there is a place; most of these are not made.
+        """
+        place = find(head.begun) if head.begun.is_any else None
+        if place is not None:
+            self._place(head, place)
+        elif head.blanks is not None and is_there():
+            self.row |= head.blanks
+            self._blanks.append((find, head.blanks, _UNHEARD_BEFORE if self.is_unheard else None))
+
+    def _behind_unheard(self, head: Head, place: Place, lexeme: Lexeme) -> None:
         """The same behind names that mean nothing, one of which was read in the place of all."""
         before, self.is_unheard = self.is_unheard, True
-        self._behind(head, find)
+        threads = self.language.threads
+        self._behind(
+            head,
+            partial(threads.after, place, lexeme, False),
+            partial(threads.is_followed, place, lexeme, False),
+        )
         self.is_unheard = before
 
     def _signs(self, head: Head, place: Place) -> None:
@@ -239,18 +259,23 @@ class _Writing:
             if found.row is not None:
                 self._allow(found.row)
             if found.behind is not None:
-                self._behind(found.behind, partial(self.language.threads.behind, place, behind))
+                threads = self.language.threads
+                self._behind(
+                    found.behind,
+                    partial(threads.behind, place, behind),
+                    partial(threads.leads_on, place, behind),
+                )
 
     def _allow(self, row: tokenset.Row) -> None:
         """Allow tokens."""
         self.row |= row
-        self.groups.append(Group(self.here, row, _UNHEARD_BEFORE if self.is_unheard else None))
+        self._groups.append(Group(self.here, row, _UNHEARD_BEFORE if self.is_unheard else None))
 
     def _free(self, row: tokenset.Row, reading: Reading, quote: int = 0) -> None:
         """Allow tokens that are part of a number, or of a free name or string."""
         self.row |= row
         free = _UNHEARD_BEFORE if self.is_unheard else Free(reading, quote)
-        self.groups.append(Group(self.here, row, free))
+        self._groups.append(Group(self.here, row, free))
 
     # Words ---------------------------------------------------------------------------------------------------------
 
@@ -271,8 +296,7 @@ class _Writing:
                 told, others = self._told(place, text, walked, AFTER_WORD)
                 crossings = called + told
                 if others is not None:
-                    unheard = Lexeme(LexemeKind.WORD, UNHEARD)
-                    self._behind_unheard(others, partial(self.language.threads.after, place, unheard, False))
+                    self._behind_unheard(others, place, Lexeme(LexemeKind.WORD, UNHEARD))
         for crossing in dict.fromkeys(crossings):
             word = text + self.walks.last_bytes(crossing.node, len(crossing.text))
             if is_called(word.decode("utf-8", "replace")):
@@ -306,7 +330,11 @@ class _Writing:
 
     def _crossed(self, at: At, nodes: Iterable[int], closed: frozenset[int]) -> None:
         """Allow the rest of tokens in which a lexeme has ended."""
-        self._behind(self.heads.head(nodes, closed), partial(self.language.resolved, at))
+        self._lexeme_over(self.heads.head(nodes, closed), at)
+
+    def _lexeme_over(self, head: Head, at: At) -> None:
+        """Allow what may come at a head when a lexeme is over."""
+        self._behind(head, partial(self.language.resolved, at), partial(self.language.may_be_over, at))
 
     # Numbers and signs ---------------------------------------------------------------------------------------------
 
@@ -316,7 +344,7 @@ class _Writing:
         if sets and all(values is None for values in sets):
             numbers = self.heads.numbers(starts, text)
             self._free(numbers.row, Reading.NUMBER)
-            self._behind(numbers.behind, partial(self.language.resolved, At(place, Reading.NUMBER, b"0")))
+            self._lexeme_over(numbers.behind, At(place, Reading.NUMBER, b"0"))
         elif sets and all(isinstance(values, Words) for values in sets):
             for values in sets:
                 assert isinstance(values, Words)
@@ -430,8 +458,9 @@ class _Writing:
         for crossing in known:
             self._crossed(At(place, Reading.NAME_END, opening + text + crossing.text), [crossing.node], closed)
         if others is not None:
-            unheard = At(place, Reading.NAME_END, opening + UNHEARD.encode())
-            self._behind_unheard(others, partial(self.language.resolved, unheard))
+            unheard = read_lexeme(At(place, Reading.NAME_END, opening + UNHEARD.encode()), self.language.lexis)
+            assert unheard is not None
+            self._behind_unheard(others, place, unheard[0])
 
 
 _EXPONENTS = (b"e", b"E")

@@ -39,6 +39,11 @@ class Begun(NamedTuple):
     quotes: bool
     """Other quotes than ``'``."""
 
+    @property
+    def is_any(self) -> bool:
+        """Does anything begin so?"""
+        return bool(self.signs) or self.words or self.numbers or self.strings or self.quotes
+
     def has(self, terminal: Terminal) -> bool:
         """May a terminal begin so?"""
         match terminal:

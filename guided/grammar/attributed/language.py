@@ -6,9 +6,8 @@ A state is the place before the lexeme that is being read, how it is being read,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from enum import Enum
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from guided.grammar.attributed.closing import MOST_STEPS, Closing
 from guided.grammar.attributed.first import Begun
@@ -36,45 +35,15 @@ from guided.grammar.attributed.nodes import (
 )
 from guided.grammar.attributed.pricing import NAMED, Pricing
 from guided.grammar.attributed.spellings import Spellings
-from guided.grammar.attributed.threads import Lexeme, LexemeKind, Open, Place, Threads
+from guided.grammar.attributed.states import ANY, MOST_QUOTED, WHOLE, At, Reading, kind_in_quotes, read_lexeme
+from guided.grammar.attributed.threads import LexemeKind, Open, Place, Threads
 from guided.grammar.attributed.words import Words, union, words_of
 
-__all__ = ["ANY", "MOST_QUOTED", "WHOLE", "At", "AttributedLanguage", "Reading"]
+__all__ = ["AttributedLanguage"]
 
 
-class Reading(Enum):
-    """What the last byte belongs to."""
-
-    # Python's own hashes the name, in Python; steps are looked up by states all the time.
-    __hash__ = object.__hash__
-
-    BLANK = "white space, or the beginning of the text"
-    WORD = "a word"
-    NUMBER = "a number"
-    SIGN = "a sign"
-    STRING = "a string"
-    STRING_END = "the quote after which a string is over, unless another follows"
-    NAME = "a name in quotes"
-    NAME_END = "the quote after which a name is over, unless another follows"
-
-
-class At(NamedTuple):
-    """Where a text is; ``text`` is what was read of the lexeme, of free strings nothing."""
-
-    place: Place
-    reading: Reading
-    text: bytes
-    utf8: tuple[int, int, int] = (0, 0, 0)
-
-
-MOST_QUOTED = 255
-"""Bytes of a free name in quotes, or of a string in such quotes."""
 _STEPS, _STATES = 1 << 16, 1 << 14
 """Steps and states that are remembered."""
-WHOLE = (0, 0, 0)
-"""Between characters."""
-ANY = b"\0"
-"""Read of a string that is none of those which others are held to where any may stand."""
 _QUOTE = ord("'")
 _BACKSLASH = ord("\\")
 _BRACKET = ord("(")
@@ -156,43 +125,17 @@ class AttributedLanguage:
 
     def resolved(self, at: At, begun: Begun | None = None) -> Place | None:
         """The place behind the lexeme that is being read, if it is over here; with ``begun`` see `Threads.after`."""
-        place, reading, text, _ = at
-        match reading:
-            case Reading.BLANK:
-                return place
-            case Reading.WORD:
-                word = self.lexis.folded(text.decode("utf-8", "replace"), False)
-                lexeme = Lexeme(LexemeKind.WORD, word, self._kept(text.decode("utf-8", "replace")))
-                return self.threads.after(place, lexeme, word in self.lexis.reserved, begun)
-            case Reading.NUMBER:
-                if not self.lexis.is_number(text):
-                    return None
-                # Where any number may come, they are all the same.
-                is_free = all(values is None for _, form, values in place.literals if form is LiteralForm.NUMBER)
-                number = "0" if is_free else text.decode()
-                return self.threads.after(place, Lexeme(LexemeKind.NUMBER, number), False, begun)
-            case Reading.SIGN:
-                sign = text.decode()
-                kind = LexemeKind.WORD if is_called(sign) else LexemeKind.SIGN
-                return self.threads.after(place, Lexeme(kind, ascii_lower(sign)), False, begun)
-            case Reading.STRING_END:
-                value = text.decode("utf-8", "replace")
-                return self.threads.after(place, Lexeme(LexemeKind.STRING, value), False, begun)
-            case Reading.NAME_END:
-                quote, name = chr(text[0]), text[1:].decode("utf-8", "replace")
-                lexeme = Lexeme(self._kind_in(quote), self.lexis.folded(name, True), self._kept(name))
-                return self.threads.after(place, lexeme, False, begun)
-        return None
+        if at.reading is Reading.BLANK:
+            return at.place
+        found = read_lexeme(at, self.lexis)
+        return None if found is None else self.threads.after(at.place, *found, begun)
 
-    def _kept(self, name: str) -> str:
-        """A name before it is folded, if its case may matter."""
-        return name if self.lexis.keeps_case else ""
-
-    def _kind_in(self, quote: str) -> LexemeKind:
-        """What stands in some quotes."""
-        if quote in self.lexis.text_quotes:
-            return LexemeKind.TEXT
-        return LexemeKind.DOUBTFUL if quote in self.lexis.string_quotes else LexemeKind.QUOTED
+    def may_be_over(self, at: At) -> bool:
+        """May the lexeme end here that is being read?  The place behind it is not made."""
+        if at.reading is Reading.BLANK:
+            return True
+        found = read_lexeme(at, self.lexis)
+        return found is not None and self.threads.is_followed(at.place, *found)
 
     def calls(self, place: Place, text: bytes) -> bool:
         """Is a word with a bracket a function whose name has it?"""
@@ -230,7 +173,7 @@ class AttributedLanguage:
         )
         # A word that cannot grow must be one that may stand here: the name may be taken already.
         grows = len(text) < MOST_NAME or any(self._begins_listed(place, text + bytes([byte])) for byte in range(256))
-        return at if viable and (grows or self.resolved(at) is not None) else None
+        return at if viable and (grows or self.may_be_over(at)) else None
 
     def listed_words(self, place: Place) -> Words:
         """The keywords and names that may come as words, in lower case, but for free ones."""
@@ -339,7 +282,7 @@ class AttributedLanguage:
         if byte == at.text[0] and at.utf8 == WHOLE:
             ended = At(at.place, Reading.NAME_END, at.text)
             # Of a quote it is not known yet whether it ends the name: one of both must be possible.
-            if self.resolved(ended) is not None or self._name_on(at.place, text, WHOLE) is not None:
+            if self.may_be_over(ended) or self._name_on(at.place, text, WHOLE) is not None:
                 return ended
             return None
         return self._name_on(at.place, text, utf8)
@@ -352,14 +295,14 @@ class AttributedLanguage:
             begun = names.words.begins(name if is_exact(open_.terminal) else folded)
             room = MOST_QUOTED - len(name) - utf8[0]
             # As for a word; of a character there is room for all bytes or for none.
-            grows = room > 1 or utf8 != WHOLE or self.resolved(ended) is not None
+            grows = room > 1 or utf8 != WHOLE or self.may_be_over(ended)
             if (names.free and room > 0 and grows) or (begun and (grows or not names.free)):
                 return At(place, Reading.NAME, text, utf8)
         return None
 
     def held(self, place: Place, quote: bytes) -> tuple[tuple[Open, Names], ...]:
         """What may stand in some quotes."""
-        match self._kind_in(quote.decode()):
+        match kind_in_quotes(quote.decode(), self.lexis):
             case LexemeKind.TEXT:
                 return place.texts
             case LexemeKind.DOUBTFUL:

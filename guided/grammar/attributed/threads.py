@@ -180,6 +180,8 @@ class Place:
         self.ways = ways
         self.plan = plan
         self.followed: dict[tuple[Lexeme, Begun | None], Place | None] = {}
+        self.is_followed: dict[Lexeme, bool] = {}
+        """What `Threads` has found behind lexemes, and only whether there is a place."""
         self.least: int | None = None
         self.most: int | None = None
         """Bytes to an end, as `guided.grammar.attributed.pricing` has found them."""
@@ -314,6 +316,7 @@ class Threads:
         """Forget all places; those that are held elsewhere go on to work, and equal ones are two objects then."""
         for place in (*self._places.values(), *self._parts.values()):
             place.followed.clear()
+            place.is_followed.clear()
         for kept in (self._places, self._parts, self._ways, self._attributes, self._plans, self._behind, self._stacks):
             kept.clear()
 
@@ -366,6 +369,38 @@ class Threads:
                 found = self.place(_read(place, lexeme, reserved), begun)
             place.followed[lexeme, begun] = found
         return found
+
+    def is_followed(self, place: Place, lexeme: Lexeme, reserved: bool) -> bool:
+        """Is there a place behind a lexeme?  It is not made: most that a mask asks for are never come to."""
+        found = place.followed.get((lexeme, None), place)
+        if found is not place:
+            return found is not None
+        known = place.is_followed.get(lexeme)
+        if known is None:
+            if lexeme.kind is LexemeKind.SIGN:
+                known = self.leads_on(place, place.plan.behind_signs.get(lexeme.text, ()))
+            else:
+                known = any(self._may_follow(*thread) for thread in _read(place, lexeme, reserved))
+            place.is_followed[lexeme] = known
+        return known
+
+    def leads_on(self, place: Place, entries: Iterable[Entry]) -> bool:
+        """Is there a place behind some entries of a place's plan?"""
+        return any(self._may_follow(stack, place.ways[number].attribute) for number, stack in entries)
+
+    def _may_follow(self, stack: Stack | None, attribute: Any) -> bool:
+        """May anything follow, or the text end?"""
+        return stack is None or self._may_begin(self._first.of(stack.node), stack.below, attribute)
+
+    def _may_begin(self, first: First, below: Stack | None, attribute: Any) -> bool:
+        """The same of a node: as `_begin`, but only until a terminal is found."""
+        if first.terminals:
+            return True
+        for change, following in first.actions.items():
+            changed = change(attribute)
+            if changed is not None and self._may_begin(following, below, changed):
+                return True
+        return first.is_nullable and self._may_follow(below, attribute)
 
 
 _END: tuple[Way, ...] = ((None, None),)

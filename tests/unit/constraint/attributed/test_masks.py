@@ -11,6 +11,7 @@ import pytest
 import guided
 from guided import tokenset
 from guided.constraint.attributed import AttributedConstraint
+from guided.grammar.attributed.threads import Lexeme, LexemeKind
 from guided.grammar.sql import Column, DatabaseSchema, Table
 from guided.grammar.sql.query.language import query_language
 from tests.amounts import ALL, crossed, each, some
@@ -175,3 +176,25 @@ def test_how_soon_a_text_can_end_shrinks_along_its_end_and_is_bounded(vocabulary
             state = constraint.advance(state, tokenset.ids(row)[int(np.argmin(nearer))])
         assert constraint.is_accepting(state)
     assert constraint.completion_bound(constraint.end) == 0
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_whether_a_place_is_there_is_told_without_making_it(dialect: str) -> None:
+    """At places of random texts, of all signs and words that the lexis knows and of two names."""
+    language = query_language(replace(SCHEMA, dialect=dialect), forward=False)
+    threads, found = language.threads, [0, 0]
+    for seed in range(some(40)):
+        rng = random.Random(seed)
+        place = language.resolved(begun(rng, language, rng.choice([3, 10, 25]), rare=seed % 2 == 1)[1])
+        assert place is not None
+        lexemes = [Lexeme(LexemeKind.SIGN, sign) for sign in (*sorted(place.signs), ";", "==")]
+        words = [*sorted(place.keywords.members)[:60], "name", "foo"]
+        lexemes += [Lexeme(kind, word, word) for word in words for kind in (LexemeKind.WORD, LexemeKind.QUOTED)]
+        lexemes += [Lexeme(LexemeKind.NUMBER, "0"), Lexeme(LexemeKind.STRING, "")]
+        # Asked first, so that the place behind is not known yet.
+        told = [threads.is_followed(place, lexeme, False) for lexeme in lexemes]
+        made = [threads.after(place, lexeme, False) is not None for lexeme in lexemes]
+        assert told == made
+        found[0] += made.count(False)
+        found[1] += made.count(True)
+    assert min(found) > 20

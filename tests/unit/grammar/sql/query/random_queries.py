@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 
-from guided.grammar.attributed.language import At, AttributedLanguage
+from guided.grammar.attributed.language import AttributedLanguage
 from guided.grammar.attributed.nodes import Keyword, Literal, LiteralForm, Name, Sign, Spelled
+from guided.grammar.attributed.states import At
 from guided.grammar.attributed.threads import Open
 
 NUMBERS = ("1", "0", "2.5", "10")

@@ -12,7 +12,8 @@ import pytest
 import guided
 from guided.constraint.attributed import AttributedConstraint
 from guided.errors import GuidedError
-from guided.grammar.attributed.language import At, AttributedLanguage
+from guided.grammar.attributed.language import AttributedLanguage
+from guided.grammar.attributed.states import At
 from guided.grammar.sql import DatabaseSchema, reflect
 from guided.grammar.sql.connection import open_session
 from guided.grammar.sql.engines.session import ReadOnlySession

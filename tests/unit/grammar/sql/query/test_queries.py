@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from guided.errors import UnsatisfiableError, UnsupportedError
-from guided.grammar.attributed.language import At, AttributedLanguage
+from guided.grammar.attributed.language import AttributedLanguage
 from guided.grammar.attributed.nodes import Keyword, Sign
+from guided.grammar.attributed.states import At
 from guided.grammar.attributed.threads import Lexeme, LexemeKind
 from guided.grammar.sql import DatabaseSchema, reflect
 from guided.grammar.sql.query.language import query_language

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from guided.grammar.attributed.language import At, AttributedLanguage
+from guided.grammar.attributed.language import AttributedLanguage
+from guided.grammar.attributed.states import At
 from guided.grammar.sql import reflect
 from guided.grammar.sql.query.dialects.sqlite import SQLITE
 from guided.grammar.sql.query.language import query_language

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from guided.grammar.attributed.language import At, AttributedLanguage
+from guided.grammar.attributed.language import AttributedLanguage
+from guided.grammar.attributed.states import At
 from guided.grammar.sql import reflect
 from guided.grammar.sql.query.language import query_language
 from tests.amounts import ALL, some
