@@ -19,7 +19,7 @@ from guided.grammar.sql.query.typed.scope import (
     type_of,
     unbound,
 )
-from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, settled
+from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, settled, settling
 
 __all__ = [
     "UNNAMED",
@@ -83,6 +83,8 @@ def begin_item(query: Query) -> Query | None:
     goal = ALL if goals is None else goals[place]
     if query.distinct:
         goal &= SORTABLE
+        if query.system.distinct_settles:
+            goal = settling(query.system, goal)
     plain = goal == ALL and not (query.distinct or query.awaiting is not None or query.sees_parent)
     frame = Operand(query.system, goal, plain=plain)
     return query._replace(frames=(frame,), loose=frozenset(), tainted="", column=None, trace=())
@@ -101,6 +103,8 @@ def end_item(query: Query) -> Query | None:
     """The column is whole, with the name that was noted."""
     name = query.name or None
     kind = query.value
+    if query.distinct and query.system.distinct_settles and kind != UNKNOWN:
+        kind = settled(query.system, kind)
     demanded = query.goals is not None and query.result is None and kind != UNKNOWN
     if demanded and query.goals is not None and not query.goals[len(query.outputs)] & BIT[settled(query.system, kind)]:
         return None

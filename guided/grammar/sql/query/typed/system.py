@@ -61,6 +61,8 @@ class TypeSystem:
     """May the rows of an aggregate be ordered by a literal?"""
     null_is_text: bool = True
     """Is NULL a text where nothing else decides?"""
+    distinct_settles: bool = True
+    """Is a literal a text behind DISTINCT, whatever the columns of a set operation are?"""
     value_names: tuple[str, int] = ("column", 1)
     """The names of the columns of VALUES, which go on with a number, and the first number."""
     volatile: frozenset[str] = frozenset()

@@ -15,7 +15,8 @@ from guided.grammar.sql.query.typed.system import TypeSystem
 
 __all__ = [
     "ALL", "ANY_NULL", "ANY_TEXT", "BIT", "HELD", "KNOWN", "LITERALS", "OTHER", "SORTABLE", "UNBOUND", "category",
-    "coerces", "common", "is_literal", "is_preferred", "members", "only", "settled", "takes", "turns_into",
+    "coerces", "common", "is_literal", "is_preferred", "members", "only", "settled", "settling", "takes",
+    "turns_into",
 ]  # fmt: skip
 
 _SCALARS = """bool int2 int4 int8 int16 numeric numeric2 numeric3 numeric4 float4 float8 text varchar bpchar date time
@@ -151,6 +152,12 @@ def settled(system: TypeSystem, name: str) -> str:
     if not is_literal(name):
         return name
     return OTHER if name == ANY_NULL and not system.null_is_text else "text"
+
+
+def settling(system: TypeSystem, goal: int) -> int:
+    """Types that are of a goal also once nothing else decides what a literal is."""
+    literals = (name for name in LITERALS if not goal & BIT[settled(system, name)])
+    return goal & ~sum(BIT[name] for name in literals)
 
 
 def members(types: int) -> tuple[str, ...]:

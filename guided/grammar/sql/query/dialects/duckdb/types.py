@@ -148,6 +148,7 @@ SYSTEM = TypeSystem(
     constant_order=False,
     moments=frozenset(map(str.lower, MOMENTS)),
     null_is_text=False,
+    distinct_settles=False,
     labels=False,
     value_names=("col", 0),
     leading_values=False,

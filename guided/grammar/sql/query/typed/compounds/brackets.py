@@ -5,8 +5,7 @@ from __future__ import annotations
 from guided.grammar.attributed.nodes import Action, Node, Sign, seq
 from guided.grammar.sql.query.typed.queries import columns_of, within
 from guided.grammar.sql.query.typed.scope import Clause, Output, Query
-from guided.grammar.sql.query.typed.system import TypeSystem
-from guided.grammar.sql.query.typed.types import BIT, LITERALS, settled
+from guided.grammar.sql.query.typed.types import settling
 
 __all__ = ["bracketed"]
 
@@ -19,7 +18,7 @@ def bracketed(query: Node) -> Node:
 def _enter(query: Query) -> Query | None:
     """Begin it; what it may see is what its part may see."""
     part = query._replace(bound=True, clause=Clause.VALUES)
-    goals = None if query.goals is None else tuple(_settling(query.system, goal) for goal in query.goals)
+    goals = None if query.goals is None else tuple(settling(query.system, goal) for goal in query.goals)
     if goals is not None and not all(goals):
         return None
     begun = within(part, goals, sees=query.sees_parent)
@@ -32,9 +31,3 @@ def _leave(query: Query) -> Query:
     assert part is not None
     outputs = tuple(Output(name, kind) for name, kind in columns_of(query))
     return part._replace(outputs=outputs, distinct=True)
-
-
-def _settling(system: TypeSystem, goal: int) -> int:
-    """Types that are of a goal also when the bracket closes, behind which no literal is one."""
-    literals = (name for name in LITERALS if not goal & BIT[settled(system, name)])
-    return goal & ~sum(BIT[name] for name in literals)

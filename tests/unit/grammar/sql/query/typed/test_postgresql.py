@@ -109,6 +109,9 @@ SELECT name FROM singer WHERE born > '2020-02-30'
 SELECT Name FROM "Singer"
 SELECT name FROM singer WHERE count(*) > 1
 SELECT name FROM singer UNION SELECT age FROM singer
+SELECT DISTINCT NULL UNION SELECT age FROM singer
+SELECT age FROM singer UNION ALL SELECT DISTINCT NULL
+SELECT DISTINCT 1, 'true' UNION SELECT 1, true
 SELECT CASE WHEN is_male THEN 1 ELSE 'no' END FROM singer
 SELECT upper(age) FROM singer
 SELECT date_trunc('month', name) FROM singer
