@@ -63,6 +63,8 @@ def minimum_owing(table: StateTable, state: int, obligation: int) -> int:
 def measure(table: StateTable, state: int) -> None:
     """Set ``minimum`` and ``widest`` of a state: by exploring what is reachable, up to `MEASURED` states."""
     with table.lock:
+        if table.arrays.widest[state] >= 0 and table.arrays.minimum[state] >= 0:
+            return
         if table.arrays.decode[state]:
             base = int(table.arrays.base[state])
             widest = _widest(table, base)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from guided.kernels.data import views
+from guided.kernels.data.layout import FAR
 from guided.kernels.data.local_arrays import local_long_rows, local_longs
 from guided.kernels.jit import entry, inner
 from guided.kernels.lexing.determinise import EDGES, STATES, add_edge
@@ -275,8 +276,9 @@ def write_number(t, said, minus, digits, zeros):
     how many digits there are (before the point and behind it, for the bounds; none of a missing upper one);
     the two exponents; `SYMBOLS`; and these digits, one behind the other.  The first state leads to the state ``minus``
     with a minus sign, where that is not 0.
-    ``digits`` and ``zeros`` are the states of as many as one likes.  There must be room for `MOST_FOUND` states and
-    `MOST_EDGES` edges.  0: there is no number in the range; -1: there are more states.
+    ``digits`` and ``zeros`` are the states of as many as one likes.  How far states are from
+    ends is written with them, as that of ``minus`` was.  There must be room for `MOST_FOUND` states and `MOST_EDGES`
+    edges.  0: there is no number in the range; -1: there are more states.
     """
     automaton = views.automaton(t)
     counts = views.parts(t).counts
@@ -310,26 +312,54 @@ def write_number(t, said, minus, digits, zeros):
                 target = np.int64(_NONE)
             to[here, i] = target
         here += 1
-    # Which of them come to an end, from the last on: states lead to later ones, mostly.
-    lives = found
-    lives[:n] = 0
+    # How far each is from an end, from the last on: states lead to later ones, mostly.
+    behind_minus = np.int64(automaton.minimum[minus]) if minus else np.int64(0)
+    nearest = local_longs(MOST_FOUND)
+    nearest[:n] = FAR
     changed = True
     while changed:
         changed = False
         for here in range(n - 1, -1, -1):
-            if lives[here] == 0:
-                for i in range(n_symbols):
-                    target = to[here, i]
-                    if target < _NONE or (target >= 0 and lives[target] != 0):
-                        lives[here] = 1
-                        changed = True
-                        break
-    if lives[0] == 0:
+            for i in range(n_symbols):
+                target = to[here, i]
+                if target == _NONE:
+                    continue
+                ahead = np.int64(-1)
+                if target >= 0:
+                    ahead = nearest[target]
+                elif target != _ENDS:
+                    ahead = behind_minus if target == _TO_MINUS else np.int64(0)
+                if ahead + 1 < nearest[here]:
+                    nearest[here] = ahead + 1
+                    changed = True
+    if nearest[0] == FAR:
         return 0
+    # What is farthest of all that is ahead of each.
+    widest = local_longs(MOST_FOUND)
+    widest[:n] = 0
+    behind_minus = np.int64(automaton.widest[minus]) if minus else np.int64(0)
+    changed = True
+    while changed:
+        changed = False
+        for here in range(n - 1, -1, -1):
+            if nearest[here] == FAR:
+                continue
+            farthest = max(widest[here], nearest[here])
+            for i in range(n_symbols):
+                target = to[here, i]
+                if target >= 0:
+                    farthest = max(farthest, widest[target])
+                elif target == _TO_MINUS:
+                    farthest = max(farthest, behind_minus)
+            if farthest > widest[here]:
+                widest[here] = farthest
+                changed = True
     begin = np.int64(counts[STATES])
+    lives = found
     at = begin
     for here in range(n):
-        if lives[here]:
+        lives[here] = 0
+        if nearest[here] < FAR:
             lives[here] = at
             at += 1
     edge = np.int64(counts[EDGES])
@@ -339,6 +369,7 @@ def write_number(t, said, minus, digits, zeros):
             continue
         if to[here, 0] == _ENDS:
             automaton.tag[at] = 0
+        automaton.minimum[at], automaton.widest[at] = nearest[here], widest[here]
         first = edge
         for i in range(1, n_symbols):
             target = to[here, i]

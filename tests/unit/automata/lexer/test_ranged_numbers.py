@@ -13,7 +13,8 @@ from guided.grammar.json_schema.layout import Spelling
 from guided.grammar.json_schema.numbers.number_text import number_text
 from guided.grammar.json_schema.numbers.ranged_numbers import MOST_PLACES, MOST_WHOLE, ranges_of
 from guided.grammar.json_schema.numbers.ranges import Notation, NumberRange
-from tests.amounts import mostly_slow
+from guided.kernels.data.layout import FAR
+from tests.amounts import mostly_slow, some
 
 
 def assert_same_language(states: StateTable, one: int, other: int) -> None:
@@ -45,6 +46,28 @@ def check(numbers: NumberRange) -> bool:
             found = True
             assert_same_language(states, state_of_numbers(states, ranges), states.add(number_text(numbers, spelling)))
     return found
+
+
+def assert_distances(states: StateTable, start: int) -> None:
+    """How far states are from ends is written as their edges say it."""
+    edges: dict[int, set[int]] = {}
+    work = [start]
+    while work:
+        state = work.pop()
+        if state not in edges:
+            edges[state] = {to for _, _, to in states.edges(state)}
+            work += edges[state]
+    nearest = {state: 0 if states.arrays.tag[state] >= 0 else FAR for state in edges}
+    for _ in edges:
+        nearest = {state: min([nearest[state], *(1 + nearest[to] for to in edges[state])]) for state in edges}
+    widest = nearest
+    for _ in edges:
+        widest = {state: max([widest[state], *(widest[to] for to in edges[state])]) for state in edges}
+    # The states of any digits are no number's own, and measured when they are asked for.
+    own = [state for state in edges if states.key(state) is None]
+    assert start in own
+    for state in own:
+        assert (states.arrays.minimum[state], states.arrays.widest[state]) == (nearest[state], widest[state])
 
 
 def some_bound(rnd: random.Random) -> Fraction:
@@ -86,6 +109,23 @@ def test_small_bounds_and_all_that_is_beside_them(step: Fraction | None) -> None
             for opened in range(4):
                 for notation in (Notation.ANY, Notation.PLAIN):
                     check(NumberRange(low, bool(opened & 1), high, bool(opened & 2), step, frozenset(), notation))
+
+
+def test_how_far_states_are_from_ends() -> None:
+    rnd = random.Random(3)
+    states = StateTable()
+    bounds = [
+        (Fraction(7), Fraction(1234)),
+        (Fraction(-120), Fraction(5)),
+        (Fraction(1, 8), None),
+        (None, Fraction(-3)),
+    ]
+    for low, high in bounds + [tuple(sorted((some_bound(rnd), some_bound(rnd)))) for _ in range(some(40, 4))]:
+        for step in (None, Fraction(1)):
+            numbers = NumberRange(low, False, high, False, step)
+            ranges = None if numbers.is_empty() else ranges_of(numbers)
+            if ranges is not None:
+                assert_distances(states, state_of_numbers(states, ranges))
 
 
 def test_the_longest_bounds_there_is_room_for() -> None:
