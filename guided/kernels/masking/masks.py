@@ -419,7 +419,7 @@ def fill(table, root, state, limit):
             continue
         if obligation != 0:
             alone = _is_empty(rows[level])
-            left = min(max(room, -1), MOST_ROOM) + 1 if room < FAR else 0
+            left = min(max(room, np.int64(-1)), np.int64(MOST_ROOM)) + 1 if room < FAR else 0
             kind = obligation | left << ROOM | (ALONE if alone else 0)
             if not alone:
                 level += 1

@@ -7,7 +7,7 @@ from copy import deepcopy
 import numpy as np
 import pytest
 import torch
-from transformers import ContinuousBatchingConfig, GenerationConfig
+from transformers import GenerationConfig
 
 import guided
 import guided.hf
@@ -16,6 +16,7 @@ from guided.hf.continuous import generate_batch
 
 pytest.importorskip("transformers.generation.continuous_batching.cb_logits_processors")
 
+from transformers import ContinuousBatchingConfig
 from transformers.generation.continuous_batching.requests import FutureRequestState, RequestState
 
 from guided.hf.continuous.processor import ContinuousProcessor
