@@ -136,7 +136,7 @@ def _n_filled(kept: KeptRow) -> int:
 
 def _places(kept: Sequence[KeptRow], width: int) -> list[tuple[int, int, int]]:
     """Where masks are, and the words of each that scores of a width have."""
-    most = (width + 31) >> 5
+    most = tokenset.n_words(width)
     return [(where, 1, min(row.size, most)) for where, row in kept]
 
 
