@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter
 from typing import Any
 
@@ -16,6 +15,7 @@ from guided.constraint.engine.machine import ConstraintMachine
 from guided.constraint.product import ProductMachine
 from guided.grammar.formats.times import _LeapSecond
 from tests import vocabularies
+from tests.unit.automata.lexer.test_string_spelling import by_search
 
 BYTES = vocabularies.of_bytes()
 
@@ -91,20 +91,6 @@ def test_what_a_search_has_passed_is_a_bound_for_later_ones(
     assert 3 * work[0] < 2 * work[1]
 
 
-def _searched(table: StateTable, start: int) -> int:
-    """The distance, by Dijkstra's algorithm alone."""
-    queue, seen = [(0, start)], set[int]()
-    while queue:
-        distance, state = heapq.heappop(queue)
-        if table.arrays.tag[state] >= 0:
-            return distance
-        if state not in seen:
-            seen.add(state)
-            for price, target in distances._steps(table, state):
-                heapq.heappush(queue, (distance + price, target))
-    raise AssertionError("no end")
-
-
 @pytest.mark.parametrize("names", [['odd"one', "oddity", "o"], ["a" * 70, "ab\n\u0001c", "é\u4e2d"]])
 def test_kernels_find_the_ends_of_names(names: list[str]) -> None:
     schema = {"type": "object", "properties": {name: {} for name in names}, "additionalProperties": False}
@@ -121,7 +107,7 @@ def test_kernels_find_the_ends_of_names(names: list[str]) -> None:
             for inside, _, _ in machine.threads(state) if state else ():
                 n_by_kernel += machine.states.arrays.minimum[inside] < 0
                 found = machine.prices_of(np.array([inside]))
-                assert found.tolist() == [_searched(machine.states, inside)], (name, size)
+                assert found.tolist() == [by_search(machine.states, inside)], (name, size)
     assert n_by_kernel > 1
 
 
@@ -140,4 +126,4 @@ def test_what_structure_tells_is_the_distance(schema: dict[str, object], steps: 
     for size in range(1, len(text)):
         inside, _, _ = machine.threads(machine.advance(machine.start, text[:size]))[0]
         if machine.states.arrays.decode[inside] == 0:
-            assert distances.minimum(machine.states, inside) == _searched(machine.states, machine.states.whole(inside))
+            assert distances.minimum(machine.states, inside) == by_search(machine.states, machine.states.whole(inside))

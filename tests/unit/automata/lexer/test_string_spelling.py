@@ -55,7 +55,7 @@ def test_distances_are_those_of_a_search_over_bytes(number: int) -> None:
     table, seed = StateTable(), random.Random(number)
     state = table.add(json_string(content(number)))
     for _ in range(some(12, 8)):
-        assert minimum(table, state) == _by_search(table, state)
+        assert minimum(table, state) == by_search(table, state)
         text = shortest(table, state)
         assert len(text) == minimum(table, state)
         row = written_edges(table, state)
@@ -65,7 +65,8 @@ def test_distances_are_those_of_a_search_over_bytes(number: int) -> None:
         state = seed.choice(escapes if escapes and seed.random() < 0.5 else row)[2]
 
 
-def _by_search(table: StateTable, state: int) -> int:
+def by_search(table: StateTable, state: int) -> int:
+    """The distance of a state, by Dijkstra's algorithm alone."""
     done: set[int] = set()
     queue = [(0, state)]
     while queue:
