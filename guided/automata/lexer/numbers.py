@@ -40,7 +40,10 @@ _NO_DIGITS = "", ""
 
 
 def state_of_numbers(states: StateTable, ranges: Ranges) -> int:
-    """The state before the numbers in some ranges, one of them at least; remembered.  20 us, where texts took 300."""
+    """The state before the numbers in some ranges, one of them at least; remembered.
+
+    13 us of integers and 30 of others, where texts took 300.
+    """
     found = states.ranges.get(ranges)
     if found is None:
         with states.lock:
