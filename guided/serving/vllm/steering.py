@@ -1,19 +1,21 @@
-"""`SteeringProcessor`: stacks of steerers as a logits processor of vLLM's V1 runner, a class to derive from.
+"""`SteeringProcessor`: stacks of steerers as a logits processor of vLLM's two runners, a class to derive from.
 
 vLLM runs the model, and a processor gets its scores and nothing else: what steerers say by rewards, verdicts, texts or
 other models is at hand, what they ask of the generating model itself (another prompt, its layers) is refused by name.
-vLLM's V2 runner refuses processors of the V1 interface, as it says; start it with ``VLLM_USE_V2_MODEL_RUNNER=0``.
-Neither runner takes processors together with drafts.
+Each runner has an interface of its own, and refuses classes of the other's (0.32 and 0.33 alike): ours is of both, so
+that a user need not know which one runs.  Drafts go with processors in the V2 runner only; V1 refuses them itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from vllm.exceptions import VLLMValidationError
 from vllm.v1.sample.logits_processor import AdapterLogitsProcessor
+from vllm.v1.worker.gpu.sample.logits_processor import LogitsContext, LogitsProcRequestState
+from vllm.v1.worker.gpu.sample.logits_processor import LogitsProcessor as SlotLogitsProcessor
 
 from guided.errors import GuidedError, UnsupportedError
 from guided.hf.steering import SteeringLogitsProcessor
@@ -61,15 +63,22 @@ def _check(given: Stack | Steerer | Sequence[Steerer]) -> None:
             raise _unserved(type(steerer).__name__)
 
 
-class SteeringProcessor(AdapterLogitsProcessor):  # type: ignore[misc, unused-ignore]
+Steering: TypeAlias = Callable[[list[int], list[int], torch.Tensor], torch.Tensor]
+"""A request's: from the prompt's ids, those behind it and a row of scores, which it writes in place, to that row."""
+
+
+class SteeringProcessor(AdapterLogitsProcessor, SlotLogitsProcessor):  # type: ignore[misc, unused-ignore]
     """Steers the requests that ask for it; derive, and name the class with ``--logits-processors module:Class``.
 
     A request asks by ``extra_args={"guided_steer": argument}``; its argument is what `steerers` gets.  Where there is a
     grammar too, its mask comes first: forbidden tokens stay forbidden.
     """
 
-    def __init__(self, vllm_config: Any, device: Any, is_pin_memory: bool) -> None:
-        super().__init__(vllm_config, device, is_pin_memory)
+    def __init__(self, vllm_config: Any, given: Any, is_pin_memory: bool = False) -> None:
+        """Made by a runner: V1 gives the device, V2 the ids of its requests."""
+        AdapterLogitsProcessor.__init__(self, vllm_config, given, is_pin_memory)
+        self._requests = given if isinstance(given, LogitsProcRequestState) else None
+        self._by_slot: dict[int, Steering] = {}
         config = vllm_config.model_config
         ends = getattr(config.hf_config, "eos_token_id", None)
         self.model = ServedModel(config.get_vocab_size(), frozenset([ends] if isinstance(ends, int) else ends or ()))
@@ -96,9 +105,41 @@ class SteeringProcessor(AdapterLogitsProcessor):  # type: ignore[misc, unused-ig
         """Steering changes which token is the likeliest."""
         return False
 
-    def new_req_logits_processor(
-        self, params: Any
-    ) -> Callable[[list[int], list[int], torch.Tensor], torch.Tensor] | None:
+    def add_request(self, req_idx: int, sampling_params: Any) -> bool:
+        """Take a request into a slot, which an ended one may have had (V2); says whether it asks to be steered."""
+        steering = self.new_req_logits_processor(sampling_params)
+        if steering is None:
+            self._by_slot.pop(req_idx, None)
+        else:
+            self._by_slot[req_idx] = steering
+        return steering is not None
+
+    def apply(self, logits: torch.Tensor, ctx: LogitsContext | None = None) -> torch.Tensor:
+        """Steer the rows of a step's scores, in place; V2 says in ``ctx`` what they are of, V1 beforehand."""
+        if ctx is None:
+            AdapterLogitsProcessor.apply(self, logits)
+            return logits
+        # Of the slots on the host first: most steps wait for no device.
+        if self._by_slot.keys().isdisjoint(ctx.idx_mapping_np.tolist()):
+            return logits
+        assert self._requests is not None
+        drafted = ctx.input_ids.tolist()
+        rows = zip(
+            ctx.expanded_idx_mapping.tolist(), ctx.pos.tolist(), ctx.expanded_local_pos.tolist(), logits, strict=True
+        )
+        for row, (slot, position, n_drafted, scores) in enumerate(rows):
+            steering = self._by_slot.get(slot)
+            n_prompt = int(self._requests.prompt_len.np[slot])
+            # Before the prompt's end nothing is drawn.
+            if steering is None or position + 1 < n_prompt:
+                continue
+            # What is drafted is only among the tokens that are fed: a request's rows stand together, in order.
+            known = self._requests.all_token_ids.gpu[slot, : position + 1 - n_drafted].tolist()
+            ids = known + drafted[row + 1 - n_drafted : row + 1]
+            steering(ids[:n_prompt], ids[n_prompt:], scores)
+        return logits
+
+    def new_req_logits_processor(self, params: Any) -> Steering | None:
         """The steering of a request; None where it does not ask."""
         argument = (params.extra_args or {}).get(STEER)
         if argument is None:
