@@ -5,6 +5,7 @@
 #   make test         lint, types, tests (minutes)       make test-slow   also the long ones
 #   make test-low     the suite at the low end: Python 3.10 and the oldest releases that pyproject.toml allows
 #   make test-serving the plug-in of vLLM in vLLM itself, in an environment of its own (4 GB)
+#   make test-serving-next   the same with the files of vLLM's latest release, of which there is no build for processors
 #   make test-engines MLX-LM, llama.cpp, SGLang and others, in one of their own (5 GB)
 #   make test-frameworks   LangChain and others that ask for objects, in one of their own
 #   make test-browser the page of `guided serve` and the site in Chromium, which has to be installed (axe-core too where npm is)
@@ -31,7 +32,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Byte code is kept: two processes collect the tests, which start others, and each would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install demo test test-slow test-low test-serving test-engines test-frameworks test-browser docs diagrams dist test-wheel lint bench clean
+.PHONY: install demo test test-slow test-low test-serving test-serving-next test-engines test-frameworks test-browser docs diagrams dist test-wheel lint bench clean
 .DEFAULT_GOAL := install
 
 install: $(STAMP)
@@ -115,6 +116,13 @@ $(SERVING)/.installed: pyproject.toml tests/serving/requirements.txt
 	$(SERVING)/bin/python -m pip install --requirement tests/serving/requirements.txt
 	$(SERVING)/bin/python -m pip uninstall --yes torchvision torchaudio torchcodec
 	$(SERVING)/bin/python -m pip install --editable '.[hf,numba]'
+	@touch $@
+
+test-serving-next: $(SERVING)/next/.installed
+	@PYTHONPATH=$(CURDIR)/$(SERVING)/next $(SERVING)/bin/python -m pytest tests/serving/vllm
+
+$(SERVING)/next/.installed: $(SERVING)/.installed tests/serving/next_vllm.py
+	$(SERVING)/bin/python tests/serving/next_vllm.py $(SERVING)/next
 	@touch $@
 
 # Engines that run on a CPU: MLX-LM, llama-cpp-python (built from its source, some minutes), transformers' continuous
