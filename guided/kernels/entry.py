@@ -14,14 +14,14 @@ from guided.kernels.masking.lexed import fill_lexed
 from guided.kernels.masking.masks import fill
 from guided.kernels.parsing import parser, threads
 from guided.kernels.parsing.closings import price_lexed
-from guided.kernels.parsing.costs import price_all, price_places, price_texts
+from guided.kernels.parsing.costs import price_all, price_texts
 from guided.kernels.parsing.marks import BEHIND, INSIDE, calls_marked
 from guided.kernels.parsing.members import value_wanted
 from guided.kernels.parsing.threads import next_bytes, open_boundary
 
 __all__ = [
     "advance", "advance_each", "boundary_state", "fill", "fill_lexed", "next_bytes", "open_boundary", "price_all",
-    "price_lexed", "price_places", "price_texts", "rehash", "settle_one",
+    "price_lexed", "price_texts", "rehash", "settle_one",
 ]  # fmt: skip
 
 _QUOTE = 0x22

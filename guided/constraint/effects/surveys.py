@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.automata.lexer.distances import minimum
 from guided.automata.lexer.states import StateTable
 from guided.constraint.effects.effect_store import EffectStore
 from guided.constraint.effects.token_tries import TokenTries
@@ -15,11 +16,12 @@ from guided.constraint.engine.scratch import small_scratch
 from guided.kernels.data.addresses import address, address_rows
 from guided.kernels.data.layout import Automaton, Effects, Tokens
 from guided.kernels.data.pages import gradual_zeros
-from guided.kernels.data.requests import EXPAND_STATE, GROW_EXITS
+from guided.kernels.data.requests import EXPAND_STATE, GROW_EXITS, MEASURE_STATE
 from guided.kernels.data.views import AUTOMATON, EFFECTS, N_ROWS, REQUESTS, SCRATCH, TOKENS
 from guided.kernels.jit import direct
 from guided.kernels.masking import cores, effect_deltas
-from guided.kernels.masking.effects import DENSE, OWING, PLACES, closings, paths_to, survey
+from guided.kernels.masking.effects import DENSE, OWING, PIECES, PLACES, closings, paths_to, survey
+from guided.kernels.masking.near_lists import CROWDED, list_near
 
 __all__ = ["Ends", "Paths", "Stays", "Survey", "Surveys"]
 
@@ -42,6 +44,9 @@ MOST_COMPARED = 16
 
 MOST_EXITS = 1024
 """Exits that are kept of a walk, 16 bytes each; strings have 200."""
+
+PRICES = 256
+"""Of the tokens of one walk, for which there is room at first: no more than a few for a byte of the longest token."""
 
 NEAR = 16
 """Bytes of tokens that are walked with a bound that lies farther; of Llama-3 one in seventy has more."""
@@ -136,6 +141,7 @@ class Surveys:
         self._kept = np.zeros(DENSE, np.int32)
         self._noted = np.zeros(0, np.int64)
         self._exit_rows = np.zeros((4096, 4), np.int32)
+        self._hold_prices(PRICES)
         self._last = np.zeros(MOST_COMPARED, np.int32)
         """States that were walked last, a ring."""
         self._walked: dict[int, _Walked] = {}
@@ -179,6 +185,30 @@ class Surveys:
         What is noted of tokens is good until the next walk.
         """
         return self._note(low, high, state, PLACES)
+
+    def near(
+        self, low: int, high: int, state: int, lacking: NDArray[np.int32], lacks: NDArray[np.uint8]
+    ) -> NDArray[np.int32] | None:
+        """As `list_near`, of the tokens of a range that stay inside or end; None where they come to owe something.
+
+        What is listed is good until the next walk.
+        """
+        code = self._walk(low, high, state, -1, PIECES)
+        if code < 0:
+            return None
+        offset = self.tries.arrays.token_offset
+        self._hold_room(ASKED)
+        while True:
+            self._make_room(int(offset[high]) - int(offset[low]) + self._prices.size + 2)
+            size = int(
+                direct(list_near)(self._addresses(), code >> 32, lacking, lacks, self._slots, self._prices, self._kept)
+            )
+            if size >= 0:
+                return self._kept[:size]
+            if size == CROWDED:
+                self._hold_prices(4 * self._prices.size)
+            else:
+                self._requests.serve(self, _ANSWERS_TO_PRICES)
 
     def mark(
         self, low: int, high: int, state: int, core: int, old: NDArray[np.uint8] | None
@@ -327,6 +357,18 @@ class Surveys:
         self._scratch = self._scratch._replace(tasks=gradual_zeros(3 * 8 * n_nodes).view(np.int64))
         self._table[SCRATCH : SCRATCH + len(self._scratch)] = address_rows(self._scratch)
 
+    def _hold_prices(self, room: int) -> None:
+        """Working memory of `near` for so many prices."""
+        self._prices = np.zeros(room, np.int64)
+        self._slots = np.zeros(4 * room, np.int64)
+
+    def _measure(self, asked: list[list[int]]) -> None:
+        for state, *_ in asked:
+            minimum(self.states, state)
+
+    def _expand_these(self, asked: list[list[int]]) -> None:
+        self.states.expand_all([state for state, *_ in asked])
+
     def _make_room(self, n_tokens: int) -> None:
         """For what is noted of tokens; a trie of what is left of them may hold one at several nodes."""
         if n_tokens >= self._noted.size:
@@ -335,4 +377,5 @@ class Surveys:
             self._noted = np.zeros(n_tokens, np.int64)
 
 
+_ANSWERS_TO_PRICES = {EXPAND_STATE: Surveys._expand_these, MEASURE_STATE: Surveys._measure}
 _ANSWERS = {EXPAND_STATE: Surveys._expand, GROW_EXITS: Surveys._grow_exits}

@@ -36,7 +36,7 @@ from guided.automata.lexer.states import StateTable
 from guided.automata.lexer.traits import Reading, begins, is_wide, terminal
 from guided.constraint.effects.characters_left import CharactersLeft
 from guided.constraint.effects.effect_store import EffectStore
-from guided.constraint.effects.prices_inside import PlacePrices, PricesInside
+from guided.constraint.effects.prices_inside import PricesInside
 from guided.constraint.effects.run_lengths import RunLengths
 from guided.constraint.effects.surveys import NEAR, Paths, Survey, Surveys
 from guided.constraint.effects.token_tries import TokenTries
@@ -108,7 +108,7 @@ class TokenEffects:
         self.root = self.tries.root
         self._surveys = Surveys(states, self.tries, self.store)
         self._left = CharactersLeft(states)
-        self._prices = PricesInside(vocabulary)
+        self._prices = PricesInside(vocabulary, self._surveys)
         self._bounded_effects: dict[tuple[int, int, int, int, int, int], int] = {}
         self._lengths: dict[tuple[int, int, int, int, int, bool], RunLengths] = {}
         self._counts: dict[tuple[int, int, int], Survey] = {}
@@ -131,6 +131,7 @@ class TokenEffects:
         """Count the characters of tokens in any string, which every bound on a length needs: 10 ms, before a mask.
 
         For Llama-3, that is, and 4 MB: half of it for strings in every spelling, half for those in the canonical one.
+        What is enough behind each token is listed as well, which every budget that ends within a string asks: 2 ms.
         """
         for language in _ANY_STRING:
             any_string = self.states.add(language)
@@ -139,6 +140,7 @@ class TokenEffects:
             self._counts[1, self.root, any_string] = found
             within = (1, self.root, any_string, any_string, 0, False)
             self._lengths[within] = RunLengths(found, 0, None, self.store, self.tries)
+            self.need_near(1, self.root, any_string)
 
     @property
     def n_bytes(self) -> int:
@@ -161,18 +163,17 @@ class TokenEffects:
             else:
                 self.store.add(low, high, state, found.kept, self.tries.exit_ranges(found.exits), found.mask)
 
-    def need_near(self, low: int, high: int, state: int, prices_of: PlacePrices) -> None:
+    def need_near(self, low: int, high: int, state: int) -> None:
         """Make known what is enough behind the tokens that stay inside, of a state whose effect is known."""
         with self.lock:
             like = self._as_far(state)
             found = self.store.find(low, high, like | ENOUGH)
             if found < 0:
-                ends = self._surveys.ends(low, high, like)
-                if ends is None:
+                listed = self._prices.listed(low, high, like)
+                if listed is None:
                     # As with its effect, tokens are walked with the parser.
                     found = self.store.add(low, high, like | ENOUGH, np.zeros(0, np.int32), [], WALKED)
                 else:
-                    listed = self._prices.listed(ends, self.states.arrays.closed, prices_of)
                     found = self.store.add(low, high, like | ENOUGH, listed, [])
             if like != state:
                 self.store.alias(low, high, state | ENOUGH, found)

@@ -115,7 +115,7 @@ def _make_effects(machine: ConstraintMachine, asked: Asked) -> None:
 
 def _measure_effects(machine: ConstraintMachine, asked: Asked) -> None:
     for low, high, state in asked:
-        machine.effects.need_near(low, high, state, machine.prices_of)
+        machine.effects.need_near(low, high, state)
 
 
 def _make_lexed_effects(machine: ConstraintMachine, asked: Asked) -> None:

@@ -514,12 +514,6 @@ class ConstraintMachine:
             self._requests.grow()
             self._seen = -1
 
-    def prices_of(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """See `guided.kernels.parsing.costs.price_places`."""
-        prices = np.zeros(places.size, np.int64)
-        self.run(entry.price_places, places, prices)
-        return prices
-
     def hold_graph(self) -> None:
         """Have kernels see the rule graph as it is now, also where prices have replaced its arrays."""
         if self.graph.arrays is not self._held[1]:

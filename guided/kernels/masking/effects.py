@@ -23,6 +23,10 @@ _MASK32 = 0xFFFFFFFF
 PLACES = -2
 """In the place of a state to be counted: the places in which tokens end are noted."""
 
+PIECES = -3
+"""The same, but the pieces of the trie are left as they are, three numbers each: the first node, the one behind the
+last, and the place.  Exits are not noted."""
+
 OWING = -2
 """What `survey` returns from states that come to owe something: their tokens must be walked with the parser."""
 
@@ -180,9 +184,10 @@ def survey(table, low, high, state, row, whole, apart, home, kept, noted, exits)
     ``kept[i]`` is where in `Tokens.token_ids` a token is, and ``noted[i]`` how many times its path came to the state
     ``home``, plus one when it ends between two such times, or -1 - count when it ends exactly where a match ends and
     nothing can follow inside; with `PLACES`, the place in which it ends, or before the character in which it ends,
-    where all lead back there.  ``exits`` rows are ``(node, tag, pending, count)``.  States whose edges are not known
-    are asked for and their subtrees skipped, so that one round asks for as many as that has room for; the
-    request holds their number.  Returns ``n_kept << 32 | n_exits``, or `OWING`.
+    where all lead back there; with `PIECES` no token is noted, and the number of pieces takes that of tokens.
+    ``exits`` rows are ``(node, tag, pending, count)``.  States whose edges are not known are asked for and their
+    subtrees skipped, so that one round asks for as many as that has room for; the request holds their number.
+    Returns ``n_kept << 32 | n_exits``, or `OWING`.
     """
     automaton = views.automaton(table)
     scratch = views.scratch(table)
@@ -203,6 +208,8 @@ def survey(table, low, high, state, row, whole, apart, home, kept, noted, exits)
         if node < 0:
             if requests.count[0]:
                 return np.int64(-1)
+            if home == PIECES:
+                return n_pieces << 32
             if plain:
                 return _set_bits(table, row, whole, low, high, n_pieces, kept) << 32 | n_exits
             return _list_noted(table, n_pieces, kept, noted) << 32 | n_exits
@@ -221,7 +228,7 @@ def survey(table, low, high, state, row, whole, apart, home, kept, noted, exits)
             stays = automaton.tag[at] < 0
             staying = np.int64(0)
             if not plain:
-                staying = at if home == PLACES else np.int64(counts[level] + 1)
+                staying = at if home <= PLACES else np.int64(counts[level] + 1)
             if stays and place == at and at != home:
                 # What is below goes on from the same state, as what comes beside it does.
                 begin = node
@@ -261,12 +268,12 @@ def survey(table, low, high, state, row, whole, apart, home, kept, noted, exits)
                 node = end
                 continue
             inside = automaton.count[after] > 0
-            if not plain or apart or end > node + 1:
+            if home != PIECES and (not plain or apart or end > node + 1):
                 n_exits = note_exits(table, exits, n_exits, node, after, count)
                 if n_exits < 0:
                     return np.int64(-1)
         ended = np.int64(0)
-        if home == PLACES:
+        if home <= PLACES:
             ended = place
         elif not plain:
             # Where nothing follows inside, a token ends here.

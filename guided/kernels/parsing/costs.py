@@ -26,12 +26,12 @@ from guided.kernels.data.layout import (
     STRING,
 )
 from guided.kernels.data.local_arrays import local_bytes, local_ints
-from guided.kernels.data.requests import EXPAND_STATE, MEASURE_STATE, PRICE_NODES, PRICE_TERMINAL
+from guided.kernels.data.requests import PRICE_NODES, PRICE_TERMINAL
 from guided.kernels.jit import entry, inner
 from guided.kernels.lexing.nearest import least_left
 from guided.kernels.lexing.strings import DIGITS, ESCAPE, HALF, HALF_ESCAPE, KIND
 
-__all__ = ["left_inside", "price", "price_all", "price_new", "price_places", "price_texts", "reach_of"]
+__all__ = ["left_inside", "price", "price_all", "price_new", "price_texts", "reach_of"]
 
 _MASK32 = 0xFFFFFFFF
 
@@ -345,24 +345,6 @@ def left_inside(table, place):
             return ~target
         ahead = max(ahead, least)
     return ahead + _escape_left(place >> 32, automaton.mode[state] & CANONICAL)
-
-
-@entry("long, longs, longs")
-def price_places(table, places, prices):
-    """Write what is enough from places inside a terminal, or behind it, to the end of its match; 0, -1: request."""
-    automaton = views.automaton(table)
-    for i in range(places.shape[0]):
-        state = places[i] & _MASK32
-        if places[i] == state and automaton.tag[state] >= 0:
-            prices[i] = 0
-            continue
-        if automaton.first[state] < 0 and places[i] != state:
-            ask(table, EXPAND_STATE, state)
-            continue
-        prices[i] = left_inside(table, places[i])
-        if prices[i] < 0:
-            ask(table, MEASURE_STATE, ~prices[i])
-    return np.int64(-1 if views.requests(table).count[0] else 0)
 
 
 @entry("long")
