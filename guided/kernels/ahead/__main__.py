@@ -20,12 +20,15 @@ def main() -> None:
     names = [level.name for level in LEVELS]
     parser.add_argument("levels", nargs="*", metavar="LEVEL", help=f"of {', '.join(names)}; all of this architecture")
     parser.add_argument("--here", action="store_true", help="only the best level of this processor")
+    parser.add_argument("--machine", default=machine(), help="all levels of another architecture than this one's")
     parser.add_argument("--into", type=Path, default=FOLDER, help="another folder than the package's own")
     chosen = parser.parse_args()
     if unknown := set(chosen.levels) - set(names):
         parser.error(f"no level: {', '.join(sorted(unknown))}")
     levels = [
-        level for level in LEVELS if level.name in chosen.levels or (not chosen.levels and level.machine == machine())
+        level
+        for level in LEVELS
+        if level.name in chosen.levels or (not chosen.levels and level.machine == chosen.machine)
     ]
     if chosen.here:
         levels = levels_here()[:1]
