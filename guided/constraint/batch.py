@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.constraint.constraint import Constraint, KeptRow, with_address
+from guided.constraint.constraint import Constraint
+from guided.constraint.effects.shared_rows import KeptRow, with_address
 from guided.constraint.pool import spread
 from guided.constraint.protocol import Constrains
 from guided.errors import LimitError, VocabularyError

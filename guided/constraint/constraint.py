@@ -6,13 +6,13 @@ This is the public face; the tables and kernels behind it are in `guided.constra
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guided.collection import hold, release
-from guided.constraint.effects.shared_rows import SharedRows
+from guided.constraint.effects.shared_rows import KeptRow, SharedRows, with_address
 from guided.constraint.end_tokens import EndTokens
 from guided.constraint.engine.machine import ConstraintMachine
 from guided.constraint.explain import explain
@@ -21,7 +21,6 @@ from guided.constraint.machines import machine_for
 from guided.constraint.shown import constraint_html
 from guided.constraint.special import named_special_tokens
 from guided.grammar.ir import Grammar
-from guided.kernels.data.addresses import address
 from guided.kernels.data.layout import DEAD, FINISHED
 from guided.special_bytes import SENTINEL, special_names_in
 from guided.vocab.vocabulary import Vocabulary
@@ -32,14 +31,6 @@ dicts look first, and all states' commas would be in each other's way."""
 
 _ENDED = 2
 """States after which no token comes."""
-
-KeptRow: TypeAlias = tuple[int, NDArray[np.uint32]]
-"""Address and array of a mask.  Whoever uses the address must hold on to the array, and may not write to it."""
-
-
-def with_address(row: NDArray[np.uint32]) -> KeptRow:
-    """A mask, and where it is."""
-    return address(row), row
 
 
 class Constraint:
@@ -273,7 +264,7 @@ class Constraint:
                     if ends:
                         row |= self._ending.row
                         key = -1
-                    kept = masks[alike] = with_address(self._shared.share(row, key))
+                    kept = masks[alike] = self._shared.share(row, key)
                 if len(masks) >= self._most_masks:
                     for old in list(masks)[2 : len(masks) // 2 + 2]:
                         del masks[old]

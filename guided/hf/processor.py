@@ -19,7 +19,7 @@ from transformers import LogitsProcessor
 
 from guided import tokenset
 from guided.constraint.batch import kept_rows
-from guided.constraint.constraint import KeptRow, with_address
+from guided.constraint.effects.shared_rows import KeptRow, with_address
 from guided.constraint.prefixes import PrefixStates
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, VocabularyError

@@ -9,24 +9,37 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guided.collection import untrack
+from guided.kernels.data.addresses import address
 from guided.kernels.jit import direct
 from guided.kernels.masking.rows import fingerprint, same
 from guided.vocab.vocabulary import Vocabulary
 
-__all__ = ["SharedRows"]
+__all__ = ["KeptRow", "SharedRows", "with_address"]
+
+KeptRow: TypeAlias = tuple[int, NDArray[np.uint32]]
+"""Address and array of a mask.  Whoever uses the address must hold on to the array, and may not write to it."""
+
+
+def with_address(row: NDArray[np.uint32]) -> KeptRow:
+    """A mask, and where it is."""
+    return address(row), row
 
 
 class _Kept(weakref.ref[NDArray[np.uint32]]):
-    """A row that is kept as long as someone holds it; knows its fingerprint when it is gone."""
+    """A row that is kept as long as someone holds it; knows its fingerprint when it is gone.
 
-    __slots__ = ("key",)
+    Also its address: to ask for that was a seventh of making a mask of parts that are known (0.7 of 4.6 us).
+    """
+
+    __slots__ = ("address", "key")
     key: int
+    address: int
 
 
 class SharedRows:
@@ -35,7 +48,7 @@ class SharedRows:
     >>> import guided, numpy
     >>> rows = SharedRows.of(guided.Vocabulary.from_tokens([b"a", None], eos_ids=[1]))
     >>> one, other = numpy.array([3], numpy.uint32), numpy.array([3], numpy.uint32)
-    >>> rows.share(one) is rows.share(other)
+    >>> rows.share(one)[1] is rows.share(other)[1]
     True
     """
 
@@ -65,7 +78,7 @@ class SharedRows:
         self._forget = forget
         self._same: Callable[..., bool] = same
 
-    def share(self, row: NDArray[np.uint32], key: int = -1) -> NDArray[np.uint32]:
+    def share(self, row: NDArray[np.uint32], key: int = -1) -> KeptRow:
         """The row that is kept for the content of ``row`` (``uint32[n_words]``): a copy of it where there is none yet.
 
         ``key`` is its fingerprint, if known.  The row that comes back may not be written to.  Two rows with equal
@@ -76,15 +89,16 @@ class SharedRows:
         # Without a lock: two threads that bring the same row at once at worst keep a copy each.
         kept = self._rows.get(key)
         found = None if kept is None else kept()
-        if found is None:
+        if kept is None or found is None:
             found = row.copy()
             kept = self._rows[key] = _Kept(found, self._forget)
             kept.key = key
+            kept.address = address(found)
             untrack(kept)
             if self._same is same:
                 self._same = direct(same)
-            return found
-        return found if self._same(row, found) else row.copy()
+            return kept.address, found
+        return (kept.address, found) if self._same(row, found) else with_address(row.copy())
 
     def __len__(self) -> int:
         return len(self._rows)

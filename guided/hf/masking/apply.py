@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from guided import tokenset
 from guided.constraint.batch import mask_rows
-from guided.constraint.constraint import KeptRow
+from guided.constraint.effects.shared_rows import KeptRow
 from guided.constraint.pool import spread
 from guided.errors import GuidedError, VocabularyError
 from guided.kernels.data.addresses import address

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from transformers import LogitsProcessor
 
-from guided.constraint.constraint import KeptRow
+from guided.constraint.effects.shared_rows import KeptRow
 from guided.errors import GuidedError
 from guided.hf.front.reshaping import AFTER, nothing_left
 from guided.hf.masking.apply import mask_scores

@@ -17,7 +17,7 @@ from packaging.version import Version
 
 import guided
 from guided import tokenset
-from guided.constraint.constraint import KeptRow, with_address
+from guided.constraint.effects.shared_rows import KeptRow, with_address
 from guided.hf.masking import apply as masking
 
 DTYPES = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
