@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided import tokenset
+from guided.automata.lexer.distances import shortest
 from guided.constraint.distinct.completion import DistinctCompletions
 from guided.constraint.distinct.item_lengths import lengths_of_items
 from guided.constraint.distinct.json_text import Mode, Text
@@ -172,7 +173,7 @@ class Budgets:
         """Allowed tokens behind which a name has begun as another of its object begins, and what is enough behind each.
 
         Only where nothing but names is compared; None elsewhere.  Tokens that lead the automaton to one state, and
-        begin one name, are judged by one of them.
+        begin one name, are judged by one of them; 0 where the automaton's price holds.
         """
         machine, texts = self._machine, self._texts
         if not self._steps.only_names or self._completions.forces or (text is not None and text.pending):
@@ -197,10 +198,33 @@ class Budgets:
             data = texts.spelled(token)
             kind = after, data[data.rfind(b'"') + 1 :]
             if kind not in prices:
-                prices[kind] = self._completions.enough(machine.advance_token(state, token))
+                is_new = self._ends_anew(text, after, data)
+                prices[kind] = 0 if is_new else self._completions.enough(machine.advance_token(state, token))
             found.append(prices[kind])
         known = self._judged[state] = np.asarray(tried, np.int64), np.asarray(found, np.int64)
         return known
+
+    def _ends_anew(self, text: Text | None, after: int, data: bytes) -> bool:
+        """Does the automaton's own way on, behind a token, surely end the name that has begun as none that is there?"""
+        if text is None:
+            return data.count(b'"') < 2 and b"\\" not in data
+        if b"\\" in data or text.mode is Mode.SKIPPED_ESCAPE:
+            return False
+        pieces = (text.text + data if text.mode is Mode.NAME else data).split(b'"')
+        in_string = text.mode in (Mode.NAME, Mode.STRING, Mode.SKIPPED)
+        # What quotation marks end in the token may be names that are not there yet.
+        strings = pieces if in_string else pieces[1:]
+        if len(strings) % 2 == 0:
+            return True
+        *ended, begun = strings[::2]
+        for inside, _, _ in self._automaton.threads(after):
+            name = begun + (shortest(self._automaton.states, inside)[:-1] if inside else b"")
+            level = text.level
+            while level is not None and name not in level.used:
+                level = level.parent
+            if level is not None or name in ended or b"\\" in name:
+                return False
+        return True
 
     def _beginning(self, link: Link | None) -> tuple[list[int], list[int]]:
         """The tokens that begin one of some names and hold no more of the text than that, and those behind a comma."""

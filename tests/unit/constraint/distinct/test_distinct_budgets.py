@@ -8,6 +8,7 @@ import pytest
 import guided
 from guided import tokenset
 from guided.automata.lexer.states import MOST_STATES, StateTable
+from guided.constraint.distinct.completion import DistinctCompletions
 from guided.constraint.distinct.steps import Steps
 from tests.vocabularies import SINGLE_BYTES
 
@@ -62,6 +63,25 @@ def test_a_far_budget_forbids_nothing(schema: dict[str, object]) -> None:
         assert constraint._need(state) < 150
         state = constraint.advance_bytes(state, bytes((byte,)))
         assert state
+
+
+def test_ways_on_that_end_new_names_are_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all tokens that begin a name as another begins the nearest end was searched for."""
+    searched: list[int] = []
+    real = DistinctCompletions.enough
+    monkeypatch.setattr(DistinctCompletions, "enough", lambda self, state: searched.append(state) or real(self, state))
+    vocabulary = guided.Vocabulary.from_tokens(
+        [*SINGLE_BYTES, b', "', b', "a', b"ab", b"abc", b'"a', None], eos_ids=[261]
+    )
+    schema = {"type": "object", "patternProperties": {"^[a-z_]+$": {"type": "null"}}, "additionalProperties": False}
+    constraint = guided.Constraint(guided.json_schema(schema), vocabulary)
+    row = np.zeros(vocabulary.n_words, np.uint32)
+    for text in (b'{"abcde": null', b'{"abcde": null, "', b'{"abcde": null, "ab', b'{"abcde": null, "abcd'):
+        state = constraint.advance_bytes(constraint.start, text)
+        for budget in range(9, 14):
+            constraint.fill_budget_mask(state, row, budget)
+    # That of "abcde" itself.
+    assert len(searched) == 1
 
 
 def test_a_far_budget_is_known_behind_any_number_of_states(monkeypatch: pytest.MonkeyPatch) -> None:
