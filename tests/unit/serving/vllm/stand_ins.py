@@ -90,6 +90,16 @@ class AdapterLogitsProcessor:
         pass
 
 
+class SlotLogitsProcessor:
+    """That of the V2 runner, whose requests have slots."""
+
+
+@dataclass(frozen=True)
+class LogitsProcRequestState:
+    all_token_ids: Any
+    prompt_len: Any
+
+
 class BeamSearchOfflineMixin:
     def _init_beam_search_structured_output(self, structured_outputs: Any, tokenizer: Any) -> Any:
         return "vLLM's own"
@@ -156,6 +166,14 @@ def put_in(monkeypatch: pytest.MonkeyPatch, version: str = "0.32.0") -> SimpleNa
         "vllm.v1.engine.async_llm": {"AsyncLLM": FrontEnd},
         "vllm.v1.sample": {},
         "vllm.v1.sample.logits_processor": {"AdapterLogitsProcessor": AdapterLogitsProcessor},
+        "vllm.v1.worker": {},
+        "vllm.v1.worker.gpu": {},
+        "vllm.v1.worker.gpu.sample": {},
+        "vllm.v1.worker.gpu.sample.logits_processor": {
+            "LogitsContext": SimpleNamespace,
+            "LogitsProcessor": SlotLogitsProcessor,
+            "LogitsProcRequestState": LogitsProcRequestState,
+        },
         "vllm.v1.structured_output": {"StructuredOutputManager": Manager},
         "vllm.v1.structured_output.backend_types": {
             "StructuredOutputBackend": object, "StructuredOutputGrammar": object,

@@ -31,7 +31,9 @@ def processor(monkeypatch):
             raise guided.GuidedError("there is no such steering", where=argument, remedy="Ask for amateur.")
 
     config = SimpleNamespace(get_vocab_size=lambda: 6, hf_config=SimpleNamespace(eos_token_id=5))
-    return Steered(SimpleNamespace(model_config=config), torch.device("cpu"), False)
+    made = Steered(SimpleNamespace(model_config=config), torch.device("cpu"), False)
+    made.config = SimpleNamespace(model_config=config)
+    return made
 
 
 def asking(argument):
@@ -48,6 +50,32 @@ def test_rows_are_those_of_our_own_processor(processor):
         found = steered(prompt, output, given)
         assert torch.equal(found[:6], expected) and torch.equal(found[6:], row[6:])
         output.append(token)
+
+
+def test_rows_of_slots_are_those_of_their_texts(processor):
+    """Two requests in the V2 runner, one with two tokens drafted, and one that does not ask between them."""
+    ids = torch.tensor([[1, 2, 3, -1], [4, 4, -1, -1], [2, -1, -1, -1]])
+    state = stand_ins.LogitsProcRequestState(SimpleNamespace(gpu=ids), SimpleNamespace(np=[2, 2, 1]))
+    slots = type(processor)(processor.config, state)
+    assert [slots.add_request(slot, asking(each)) for slot, each in enumerate(["amateur", None, "amateur"])] == [
+        1,
+        0,
+        1,
+    ]
+    scores = torch.randn(5, 8, generator=torch.Generator().manual_seed(0))
+    rows = [(2, 0, 0, 2), (1, 1, 0, 4), (0, 2, 0, 3), (0, 3, 1, 0), (0, 4, 2, 4)]
+    slot, position, drafted, fed = (torch.tensor(column) for column in zip(*rows, strict=True))
+    context = SimpleNamespace(
+        expanded_idx_mapping=slot, pos=position, expanded_local_pos=drafted, input_ids=fed, idx_mapping_np=slot.numpy()
+    )
+    found = slots.apply(scores.clone(), context)
+    texts = [([2], []), None, ([1, 2], [3]), ([1, 2], [3, 0]), ([1, 2], [3, 0, 4])]
+    for row, given, text in zip(found, scores, texts, strict=True):
+        alone = given if text is None else processor.new_req_logits_processor(asking("amateur"))(*text, given.clone())
+        assert torch.equal(row, alone)
+    slots.add_request(0, asking(None))
+    slots.add_request(2, asking(None))
+    assert torch.equal(slots.apply(scores.clone(), context), scores)
 
 
 def test_who_does_not_ask_is_not_steered(processor):
