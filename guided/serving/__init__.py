@@ -6,6 +6,7 @@ One package an engine, each over the same parts, which know no engine:
 * `continuation`: `Continuation`, the same for engines that hand over ids and scores and nothing else.
 * `texts`: `Goal`, what users of our `generate` functions pass; `Text`, what they get.
 * `requests`: `Request`, what a server's user asked for, as a grammar.
+* `named`: constraints that a server's operator has named, which requests ask for by these names.
 * `vocabularies`: `Vocabularies`, the vocabulary of an engine's tokenizer, for each set of ids that end a text.
 * `compilation`: `Compiler`, the constraints of its requests, each compiled once; `metrics` counts what it does.
 

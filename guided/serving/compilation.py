@@ -20,6 +20,7 @@ from guided import tokenset
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, LimitError
 from guided.serving import metrics
+from guided.serving.named import make
 from guided.serving.requests import Request, RequestKind
 from guided.serving.vocabularies import Vocabularies
 
@@ -54,13 +55,17 @@ class Compiler:
         self._made: OrderedDict[tuple[Request, tuple[int, ...] | None], Constrains | LimitError] = OrderedDict()
         self._lock = threading.Lock()
 
-    def constraint(self, request: Request, ends: Iterable[int] | None = None) -> Constrains:
+    def constraint(self, request: Request, ends: Iterable[int] | None = None, prompt: str | None = None) -> Constrains:
         """The constraint of a request in the vocabulary where ``ends`` end a text; None: the tokenizer's own.
 
-        Raises `guided.GuidedError` for what cannot be enforced.  What came to a limit of work is remembered, as it
-        took the most and is often asked for again.
+        ``prompt`` is the text before it: what is made of that (`guided.serving.named`) is made for each request.
+
+        Raises `guided.GuidedError` for what cannot be enforced.  What came to a limit of work is remembered, as it took
+        the most and is often asked for again.
         """
         stops = tuple(sorted(set(ends))) if ends else None
+        if request.is_made_of_prompts:
+            return make(request.text, self.vocabularies.ending_with(stops), prompt)
         key = (request, stops)
         with self._lock:
             found = self._made.get(key)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from guided.errors import GrammarError
+from guided.errors import GrammarError, UnsupportedError
 from guided.grammar.choice import choice
 from guided.grammar.ebnf import ebnf
 from guided.grammar.ir import Grammar
@@ -19,6 +19,7 @@ from guided.grammar.json_schema import closed_json_schema, json_schema
 from guided.grammar.notations import read_as_written
 from guided.grammar.regex import regex
 from guided.grammar.structural_tag import structural_tag
+from guided.serving.named import named
 from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["Request", "RequestKind"]
@@ -44,6 +45,8 @@ class RequestKind(Enum):
     CHOICE = "choice"
     """A JSON array of texts."""
     STRUCTURAL_TAG = "structural_tag"
+    NAMED = "named"
+    """The name of what the server's operator has named (`guided.serving.named`)."""
 
     __hash__ = object.__hash__
 
@@ -87,12 +90,28 @@ class Request:
             return regex(self.text)
         if self.kind is RequestKind.CHOICE:
             return choice(_texts(self.text))
+        if self.kind is RequestKind.NAMED:
+            return self._named()
         special = None if vocabulary is None else vocabulary.special_tokens
         if self.kind is RequestKind.GRAMMAR:
             return read_as_written(self.text, special)
         if self.kind is RequestKind.EBNF:
             return ebnf(self.text, special_tokens=special)
         return structural_tag(self.text, special_tokens=special, strict=self.strict, whitespace=self.whitespace)
+
+    @property
+    def is_made_of_prompts(self) -> bool:
+        """Whether it names constraints that are made for each request, of its prompt; raises as `grammar`."""
+        return self.kind is RequestKind.NAMED and not isinstance(named(self.text), Grammar)
+
+    def _named(self) -> Grammar:
+        found = named(self.text)
+        if not isinstance(found, Grammar):
+            raise UnsupportedError(
+                f"what is named {self.text!r} is made of each request's prompt, and no grammar",
+                remedy="Ask for it in vLLM.",
+            )
+        return found
 
 
 def _texts(text: str) -> list[str]:

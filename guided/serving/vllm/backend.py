@@ -132,18 +132,23 @@ class GuidedBackend(StructuredOutputBackend):
         """The grammar of a kind of request and its text; see `compile_request`, which knows more of it."""
         return self._grammar(asked_by_name(request_type.name, grammar_spec, self.config), stop_token_ids)
 
-    def compile_request(self, sampling_params: Any) -> GuidedGrammar:
-        """The grammar of a request, with its own choices for white space and objects.
+    def compile_request(self, sampling_params: Any, prompt_ids: Sequence[int] | None = None) -> GuidedGrammar:
+        """The grammar of a request, with its own choices for white space and objects, behind its prompt.
 
         Raises `GuidedError`: the request then fails in the engine.  `validation` refuses the same before that.
         """
         request = asked(sampling_params.structured_outputs, self.config)
-        return self._grammar(request, sampling_params.all_stop_token_ids, most_tokens(sampling_params))
+        prompt = self.tokenizer.decode(prompt_ids) if prompt_ids and request.is_made_of_prompts else None
+        return self._grammar(request, sampling_params.all_stop_token_ids, most_tokens(sampling_params), prompt)
 
     def _grammar(
-        self, request: Request, stop_token_ids: Iterable[int] | None, most: int | None = None
+        self,
+        request: Request,
+        stop_token_ids: Iterable[int] | None,
+        most: int | None = None,
+        prompt: str | None = None,
     ) -> GuidedGrammar:
-        return GuidedGrammar(Matcher(self.compiler.constraint(request, stop_token_ids), most))
+        return GuidedGrammar(Matcher(self.compiler.constraint(request, stop_token_ids, prompt), most))
 
     def allocate_token_bitmask(self, max_num_seqs: int) -> torch.Tensor:
         """The masks of a step, ``int32[max_num_seqs, words]``, all ones; the view onto it is made here, once."""

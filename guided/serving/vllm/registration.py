@@ -112,7 +112,7 @@ def _creating(method: Any) -> Any:
         from guided.serving.vllm.backend import GuidedBackend
 
         if isinstance(self.backend, GuidedBackend):
-            return self.backend.compile_request(request.sampling_params)
+            return self.backend.compile_request(request.sampling_params, request.prompt_token_ids)
         return method(self, request)
 
     return created

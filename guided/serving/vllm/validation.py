@@ -64,10 +64,12 @@ def validate(sampling_params: Any, model_config: Any, config: Any, tokenizer: An
     try:
         request = asked(params, config)
         field = field_of(request.kind)
-        constraint = compiler.constraint(request, _ends(compiler, sampling_params))
-        if most_tokens(sampling_params) is not None:
-            field = f"extra_args.{WHOLE}"
-            _check_budget(constraint, most_tokens(sampling_params), config)
+        # What is made of the prompt is made where the prompt is, in the engine.
+        if not request.is_made_of_prompts:
+            constraint = compiler.constraint(request, _ends(compiler, sampling_params))
+            if most_tokens(sampling_params) is not None:
+                field = f"extra_args.{WHOLE}"
+                _check_budget(constraint, most_tokens(sampling_params), config)
     except GuidedError as error:
         raise VLLMValidationError(f"guided: {error}", parameter=field) from error
     params._backend = NAME

@@ -140,7 +140,9 @@ def running(vllm, pattern, backend="guided", reasons=False):
     params = asking(vllm, regex=pattern)
     params.structured_outputs._backend = backend
     asked = SimpleNamespace(params=params.structured_outputs, grammar=None)
-    return SimpleNamespace(sampling_params=params, structured_output_request=asked, reasons=reasons)
+    return SimpleNamespace(
+        sampling_params=params, structured_output_request=asked, reasons=reasons, prompt_token_ids=[]
+    )
 
 
 def test_the_engine_makes_the_backend_and_its_masks(vllm):
