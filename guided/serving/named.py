@@ -58,7 +58,7 @@ def make(name: str, vocabulary: Vocabulary, prompt: str | None) -> Constrains:
     if prompt is None:
         raise UnsupportedError(
             f"what is named {name!r} is made of a request's prompt, which is not known here",
-            remedy="Ask for it in a request of its own, without beams.",
+            remedy="Ask for it in a request to vLLM, without beams.",
         )
     try:
         return maker(vocabulary, prompt)

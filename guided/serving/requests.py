@@ -19,7 +19,7 @@ from guided.grammar.json_schema import closed_json_schema, json_schema
 from guided.grammar.notations import read_as_written
 from guided.grammar.regex import regex
 from guided.grammar.structural_tag import structural_tag
-from guided.serving.named import named
+from guided.serving.named import name_in, named
 from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["Request", "RequestKind"]
@@ -72,6 +72,12 @@ class Request:
     any_order: bool = False
     """Whether members that JSON Schemas declare come in any order."""
 
+    @classmethod
+    def of_grammar(cls, text: str) -> Request:
+        """What a server's user wrote as a grammar, or instead of one: ``%named`` and the name of what is there."""
+        name = name_in(text)
+        return cls(RequestKind.GRAMMAR, text) if name is None else cls(RequestKind.NAMED, name)
+
     def grammar(self, vocabulary: Vocabulary | None = None) -> Grammar:
         """The grammar of the texts that were asked for; ``vocabulary`` is for special tokens that are given by id.
 
@@ -109,7 +115,7 @@ class Request:
         if not isinstance(found, Grammar):
             raise UnsupportedError(
                 f"what is named {self.text!r} is made of each request's prompt, and no grammar",
-                remedy="Ask for it in vLLM.",
+                remedy="Ask for it in a request to vLLM, without beams.",
             )
         return found
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from guided.errors import GrammarError
+from guided.errors import GrammarError, UnsupportedError
 from guided.serving.requests import Request, RequestKind
 
 __all__ = ["ANY_JSON", "WHOLE", "asked_json", "asked_tag", "content_of"]
@@ -47,7 +47,14 @@ def asked_tag(text: str, whitespace: str | None) -> Request:
 
 
 def content_of(request: Request) -> dict[str, Any]:
-    """A request as a format of structural tags, to stand inside a frame."""
+    """A request as a format of structural tags, to stand inside a frame.
+
+    Raises `UnsupportedError` for what the operator has named, of which there may be no grammar with rules.
+    """
+    if request.kind is RequestKind.NAMED:
+        raise UnsupportedError(
+            f"what is named {request.text!r} cannot stand inside the frame of a message", remedy="Ask for it alone."
+        )
     written: dict[RequestKind, Callable[[], dict[str, Any]]] = {
         RequestKind.JSON_SCHEMA: lambda: {"type": "json_schema", "json_schema": json.loads(request.text)},
         RequestKind.REGEX: lambda: {"type": "regex", "pattern": request.text},

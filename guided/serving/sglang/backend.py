@@ -59,8 +59,8 @@ class GuidedBackend(BaseGrammarBackend):
         return self._compiled("regex", lambda: Request(RequestKind.REGEX, key_string))
 
     def dispatch_ebnf(self, key_string: str) -> BaseGrammarObject:
-        """The grammar of a text in EBNF, GBNF or Lark."""
-        return self._compiled("ebnf", lambda: Request(RequestKind.GRAMMAR, key_string))
+        """The grammar of a text in EBNF, GBNF or Lark, or of what the operator has named."""
+        return self._compiled("ebnf", lambda: Request.of_grammar(key_string))
 
     def dispatch_structural_tag(self, key_string: str) -> BaseGrammarObject:
         """The grammar of a structural tag, which is also what tool calls are."""

@@ -10,7 +10,6 @@ import json
 from typing import Any
 
 from guided.errors import GrammarError
-from guided.serving.named import name_in
 from guided.serving.requests import Request, RequestKind
 
 __all__ = ["WHOLE", "asked", "asked_by_name", "field_of", "most_tokens"]
@@ -50,8 +49,8 @@ def asked(params: Any, config: Any = None) -> Request:
             raise GrammarError("json_object is not true", remedy="Leave it out to ask for nothing.")
         value = ""
     text = value if isinstance(value, str) else json.dumps(value)
-    if kind is RequestKind.GRAMMAR and (name := name_in(text)) is not None:
-        return Request(RequestKind.NAMED, name)
+    if kind is RequestKind.GRAMMAR:
+        return Request.of_grammar(text)
     compact = params.disable_any_whitespace or getattr(config, "disable_any_whitespace", False)
     closed = params.disable_additional_properties or getattr(config, "disable_additional_properties", False)
     space = params.whitespace_pattern if params.whitespace_pattern is not None else "compact" if compact else None
@@ -63,8 +62,8 @@ def asked(params: Any, config: Any = None) -> Request:
 def asked_by_name(name: str, text: str, config: Any = None) -> Request:
     """The request of a kind by its name in vLLM and a text: all that is left of it where beams are searched."""
     kind = _KINDS[name]
-    if kind is RequestKind.GRAMMAR and (called := name_in(text)) is not None:
-        return Request(RequestKind.NAMED, called)
+    if kind is RequestKind.GRAMMAR:
+        return Request.of_grammar(text)
     compact = getattr(config, "disable_any_whitespace", False)
     closed = getattr(config, "disable_additional_properties", False)
     return Request(

@@ -7,8 +7,8 @@ import json
 import pytest
 
 import guided
-from guided.errors import GrammarError
-from guided.serving import RequestKind
+from guided.errors import GrammarError, UnsupportedError
+from guided.serving import Request, RequestKind
 from guided.serving.sglang import register
 from guided.serving.sglang.asked import ANY_JSON, asked_json, asked_tag, content_of
 from guided.vocab import Vocabulary
@@ -60,6 +60,11 @@ def test_a_request_stands_inside_a_frame(request_):
     elements = [{"type": "const_string", "value": "<"}, content_of(request_), {"type": "const_string", "value": ">"}]
     framed = {"type": "structural_tag", "format": {"type": "sequence", "elements": elements}}
     assert _accepts(asked_tag(json.dumps(framed), None), "<12>")
+
+
+def test_what_is_named_stands_alone():
+    with pytest.raises(UnsupportedError, match="'shop' cannot stand inside the frame"):
+        content_of(Request.of_grammar("%named shop"))
 
 
 def test_where_sglang_is_another_release_nothing_is_done(monkeypatch, caplog):
