@@ -110,18 +110,20 @@ def test_beams(llm):
     assert answers and set(answers) <= {"yes", "no", "maybe"}
 
 
-def test_drafts(engine, llm):
-    """With n-gram drafts the same greedy texts, from an engine that validates, takes back and goes on."""
+@pytest.mark.parametrize("method", ["ngram", "draft_model"])
+def test_drafts(engine, llm, model_path, method):
+    """With drafts the same greedy texts, from an engine that validates, takes back and goes on."""
     requests = [asked(structured) for structured, _ in KINDS.values()]
     requests += [asked({"json": numbered(n)}) for n in range(8)]
     requests.append(asked({"regex": "(ab[0-9]ab[0-9]){6}"}))
     prompts = [f'{PROMPT}{{"key3": 5, "kind": "k3"}} ab1ab1ab1ab1 {{"key3": 5, "kind": "k3"}} '] * len(requests)
     plain = [each.text for each in texts(llm, requests, prompts)]
-    drafting = engine(
-        speculative_config={
-            "method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_min": 1, "prompt_lookup_max": 4,
-        }
-    )  # fmt: skip
+    # The model for itself, whose drafts know no grammar.
+    how = {
+        "ngram": {"prompt_lookup_min": 1, "prompt_lookup_max": 4},
+        "draft_model": {"model": model_path, "max_model_len": 512},
+    }
+    drafting = engine(speculative_config={"method": method, "num_speculative_tokens": 4, **how[method]})
     assert [each.text for each in texts(drafting, requests, prompts)] == plain
 
 
