@@ -8,10 +8,13 @@ by its text.
 from __future__ import annotations
 
 import copy
+import os
+import re
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterable
+from dataclasses import fields
 
 import numpy as np
 
@@ -24,7 +27,7 @@ from guided.serving.named import make
 from guided.serving.requests import Request, RequestKind
 from guided.serving.vocabularies import Vocabularies
 
-__all__ = ["WARM", "Compiler", "compiler_for", "read_through"]
+__all__ = ["LIMITS", "WARM", "Compiler", "compiler_for", "limits_of", "read_through"]
 
 KEPT = 64
 """Constraints kept for requests that come again, as many as `guided.compile` keeps; running requests hold their own."""
@@ -118,16 +121,42 @@ def read_through(constraint: Constrains) -> None:
         state = constraint.advance(state, tokenset.ids(row)[-1].item())
 
 
+LIMITS = "GUIDED_LIMITS"
+"""The environment variable with a server's own limits, as ``step_work=10000000,steps=100000``."""
+
+
+def limits_of(text: str) -> guided.Limits:
+    """The limits that an operator wrote; raises `guided.GuidedError` for what is none.
+
+    >>> limits_of("step_work=10_000_000").step_work
+    10000000
+    """
+    names = {field.name for field in fields(guided.Limits)}
+    found = {}
+    for each in filter(None, map(str.strip, text.split(","))):
+        name, _, number = each.partition("=")
+        if name not in names or not re.fullmatch(r"[0-9]+(_[0-9]+)*", number):
+            raise guided.GuidedError(
+                f"{each!r} is no limit",
+                where=LIMITS,
+                remedy=f"Write name=number, separated by commas; the names are {', '.join(sorted(names))}.",
+            )
+        found[name] = int(number)
+    return guided.Limits(**found)
+
+
 _compilers: OrderedDict[tuple[int, int | None], tuple[object, Compiler]] = OrderedDict()
 _lock = threading.Lock()
 
 
 def compiler_for(tokenizer: object, size: int | None) -> Compiler:
-    """The one compiler of a tokenizer in this process."""
+    """The one compiler of a tokenizer in this process, with the limits of the environment's ``GUIDED_LIMITS``."""
     key = (id(tokenizer), size)
     with _lock:
         # The tokenizer is held, so that no other can have its identity.
-        found = _compilers.pop(key, None) or (tokenizer, Compiler(tokenizer, size))
+        found = _compilers.pop(key, None)
+        if found is None:
+            found = tokenizer, Compiler(tokenizer, size, limits_of(os.environ.get(LIMITS, "")))
         _compilers[key] = found
         while len(_compilers) > TOKENIZERS:
             _compilers.popitem(last=False)

@@ -75,3 +75,17 @@ def test_warming_up_is_a_text():
     compiler = Compiler(TOKENIZER, SIZE)
     compiler.warm()
     assert len(compiler._made) == 1
+
+
+def test_an_operator_sets_limits(monkeypatch):
+    monkeypatch.setenv("GUIDED_LIMITS", "step_work=1_000, steps=7")
+    made = compiler_for(object(), 3)
+    assert (made.limits.step_work, made.limits.steps) == (1000, 7)
+    assert made.limits.mask_bytes == guided.Limits().mask_bytes
+
+
+@pytest.mark.parametrize("text", ["step_work", "step_work=", "step_work=-1", "work=3", "step_work=1__5", "step_work=²"])
+def test_what_is_no_limit_is_said(monkeypatch, text):
+    monkeypatch.setenv("GUIDED_LIMITS", text)
+    with pytest.raises(guided.GuidedError, match=r"is no limit \(at GUIDED_LIMITS\).*step_work"):
+        compiler_for(object(), 3)
