@@ -56,15 +56,33 @@ class Collisions:
             return None
         found = {QUOTE, BACKSLASH}
         if text.mode is Mode.NAME:
-            like = [name for value in self.candidates(level) for name in self._members(value)] if level.collects else []
             found |= level.used.next_bytes(text.text)
+        elif level.compares:
+            found |= level.used.next_bytes(STRING_KEY + text.text)
+        found.update(rest[0] for rest in self._alike(text, level) if rest)
+        return found
+
+    def rests(self, text: Text) -> list[bytes]:
+        """Of a name or string, what is left of those that it may become so that something were a duplicate."""
+        level = text.level
+        if level is None:
+            return []
+        found = self._alike(text, level)
+        if text.mode is Mode.NAME:
+            found += [name[len(text.text) :] for name in level.used.beginning(text.text)]
+        elif level.compares:
+            begun = STRING_KEY + text.text
+            found += [key[len(begun) :] for key in level.used.beginning(begun)]
+        return found
+
+    def _alike(self, text: Text, level: Level) -> list[bytes]:
+        """The same, of those that keep a container like a candidate."""
+        if text.mode is Mode.NAME:
+            like = [name for value in self.candidates(level) for name in self._members(value)] if level.collects else []
         else:
             like = [item for value in self._expected(level) if isinstance(item := self._content[value], bytes)]
-            if level.compares:
-                found |= level.used.next_bytes(STRING_KEY + text.text)
         at = len(text.text)
-        found.update(item[at] for item in like if len(item) > at and item.startswith(text.text))
-        return found
+        return [each[at:] for each in like if each.startswith(text.text)]
 
     def _may_collide(self, text: Text, level: Level) -> bool:
         mode = text.mode

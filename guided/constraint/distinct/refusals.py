@@ -184,7 +184,7 @@ class Refusals:
         else:
             tried = self._tried(own, text, doubts)
             if text is not None and self._steps.collisions.may_collide(text):
-                told = None if doubts else self._strings.refused(own, self.row(own), text)
+                told = None if doubts else self._told(own, text)
                 if told is None:
                     TrieWalk(self._steps, self._liveness, self.row(own), refused, undecided, doubts).run(own, text)
         for token in tried:
@@ -193,6 +193,11 @@ class Refusals:
         if told is not None and told.size:
             found = np.concatenate((told, found)) if refused else told
         return found, _tokens(undecided)
+
+    def _told(self, own: int, text: Text) -> NDArray[np.int64] | None:
+        """The tokens that repeat something or can only come to that, where it takes no walk to find them."""
+        told = self._strings.refused(own, self.row(own), text)
+        return NO_TOKENS if told is None and self._strings.stays_free(own, self.row(own), text) else told
 
     def _tried(self, own: int, text: Text | None, doubts: bool) -> list[int]:
         """The tokens that the automaton allows and that reach a next name or item, having left what was seen."""

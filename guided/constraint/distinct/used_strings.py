@@ -102,6 +102,22 @@ class UsedStrings:
                 return np.concatenate((place.refused, np.asarray(repeating, np.int64)))
         return place.refused
 
+    def stays_free(self, own: int, row: NDArray[np.uint32], text: Text) -> bool:
+        """In a string or name that may go on to infinitely many: is there no token that ends it as one that is there?
+
+        Then none that begins here can come to a duplicate: what stays in it leaves it open, and what ends it makes it
+        another.  So it is in most of a long string that part of an item repeats.  Wrong only where it says False.
+        """
+        if text.mode not in (Mode.NAME, Mode.STRING) or text.pending or not self._supply.goes_on_anyhow(own, text.mode):
+            return False
+        texts = self._texts
+        for rest in self._steps.collisions.rests(text):
+            if not is_text(rest) or any(closing.within(row) for closing in texts.closing.get(rest, ())):
+                return False
+            if texts.escaping_halves and any(rest[:size] in texts.escaping_halves for size in range(len(rest) + 1)):
+                return False
+        return True
+
     def _is_free(self, own: int, used: UsedKeys) -> bool:
         """Can a new string begin here, and behind any white space?"""
         more_than = self._supply.more_than
