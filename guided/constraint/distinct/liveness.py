@@ -12,7 +12,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 
-from guided.constraint.distinct.json_text import BACKSLASH, QUOTE, Expects, Mode, Text
+from guided.constraint.distinct.json_text import BACKSLASH, QUOTE, Expects, Level, Mode, Text
 from guided.constraint.distinct.json_values import STRING_KEY, is_zero
 from guided.constraint.distinct.spelling import Spelling
 from guided.constraint.distinct.steps import Steps
@@ -62,8 +62,7 @@ class Liveness:
             return True
         if self.is_open(state, text) or self._is_open_behind_escape(state, text):
             return True
-        begins = text.mode is Mode.BETWEEN and text.level is not None and text.level.expects is Expects.VALUE
-        if begins and self.supply.is_open_value(state):
+        if text.mode is Mode.BETWEEN and text.level is not None and self._is_open_between(state, text.level):
             return True
         found = self._alive.get((state, text))
         if found is None and self._outnumbers(state, text):
@@ -97,6 +96,12 @@ class Liveness:
             return False
         return self.supply.is_open(state, text.mode)
 
+    def _is_open_between(self, state: int, level: Level) -> bool:
+        """The same of a value that may begin, or of what else may come in a container that is part of an item."""
+        if level.expects is Expects.VALUE and self.supply.is_open_value(state):
+            return True
+        return level.collects and not level.compares and self.supply.containers.goes_on(state, level.expects)
+
     def _is_open_behind_escape(self, state: int, text: Text) -> bool:
         """The same behind one way to end the escape that is being read."""
         return bool(text.pending) and self.supply.is_open_string(state, text.mode, text.pending)
@@ -110,7 +115,7 @@ class Liveness:
         if pending:
             return self.supply.is_open_string(state, mode, pending)
         if mode is Mode.BETWEEN:
-            return in_array and self.supply.is_open_value(state)
+            return self.supply.is_open_value(state) if in_array else self.supply.containers.goes_on(state)
         return self.supply.is_open(state, mode)
 
     def behind_space(self, state: int) -> tuple[int, ...]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from guided.constraint.distinct.json_text import BACKSLASH, QUOTE, Mode
 from guided.constraint.distinct.lexer_strings import LETTERS, LexerStrings
+from guided.constraint.distinct.open_containers import OpenContainers
 from guided.constraint.distinct.steps import Steps
 from guided.kernels.data.layout import CANONICAL, DEAD
 
@@ -56,6 +57,7 @@ class Supply:
         self._escapes_only: dict[int, bool] = {}
         self._open: dict[tuple[int, Mode], bool] = {}
         self._open_values: dict[int, bool] = {}
+        self.containers = OpenContainers(steps, self.is_open_scalar)
         self._infinite: dict[tuple[int, bytes], bool] = {}
         self._escaped: dict[tuple[int, bytes], tuple[int, int]] = {}
         self._counts: dict[tuple[int, bytes], tuple[int, int]] = {}
@@ -179,6 +181,10 @@ class Supply:
         return found
 
     def is_open_value(self, state: int) -> bool:
+        """Can a value begin here of which infinitely many may come?"""
+        return self.is_open_scalar(state) or self.containers.may_begin(state)
+
+    def is_open_scalar(self, state: int) -> bool:
         """Can a string or number begin here of which infinitely many may come?"""
         found = self._open_values.get(state)
         if found is None:
