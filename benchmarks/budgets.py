@@ -1,8 +1,8 @@
 """Masks under a token budget beside plain masks and a peer's: the same schemas, instances and tokens, in turns.
 
 Every surface of guided steers texts to an end within a number of tokens, so these are the masks that users get.  The
-budget is less by one at each token of an instance; an instance ends here where the budget forbids its next token, and
-so do the plain masks that its times are compared with.
+budget is less by one at each token of an instance; an instance ends here with the mask that forbids its next token or
+cannot be made, and so do the plain masks that its times are compared with.
 """
 
 from __future__ import annotations
@@ -72,19 +72,22 @@ class BudgetEngine:
 
 
 def read(matcher: Any, tokens: Sequence[int], clock: Clock) -> list[float]:
-    """Microseconds of each mask and step, up to the first token that is refused."""
+    """Microseconds of each mask and step, up to the one that forbids the next token or cannot be made, with it."""
     import guided
 
     times: list[float] = []
+    goes_on = True
     for token in tokens:
+        if not goes_on:
+            break
         began = clock()
         try:
             matcher.mask()
+            goes_on = matcher.allows(token)
         except guided.LimitError:
-            break
-        if not matcher.allows(token):
-            break
-        matcher.step(token)
+            goes_on = False
+        if goes_on:
+            matcher.step(token)
         times.append((clock() - began) * 1e6)
     return times
 

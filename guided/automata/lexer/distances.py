@@ -19,7 +19,7 @@ from guided.automata.lexer.states import StateTable
 from guided.grammar.regular.derivative import least_length
 from guided.grammar.regular.expr import Expr, Kind
 from guided.grammar.regular.json_text import LONG_ESCAPES, RAW_BYTES, UTF8_BLOCKS
-from guided.grammar.regular.rests import fewest_bytes
+from guided.grammar.regular.rests import escape_left, fewest_bytes, most_within
 from guided.kernels.data.layout import CANONICAL, CLOSES, FAR, MATCHED, STRING
 from guided.kernels.lexing.strings import DIGITS, ESCAPE, HALF, HALF_DIGITS, HALF_ESCAPE
 
@@ -74,6 +74,23 @@ def measure(table: StateTable, state: int) -> None:
             widest = _explored(table, whole) if bound is None else bound
         minimum(table, state)
         table.arrays.widest[state] = widest
+
+
+def bound_widest(table: StateTable, state: int) -> None:
+    """Set ``widest`` of a state where that is not known: to what structure says, which costs no search.
+
+    A place behind the state is behind some of its parts, each of which ends within what it takes from anywhere inside.
+    """
+    arrays = table.arrays
+    if arrays.widest[state] >= 0:
+        return
+    parts = [] if arrays.decode[state] or arrays.owes[state] else table.parts.members(state)
+    most = 0 if parts else FAR
+    for content, mode in parts:
+        inside = bool(mode & STRING)
+        left = most_within(content, inside)
+        most = max(most, left + (1 + escape_left(bool(mode & CANONICAL)) if inside else 0))
+    arrays.widest[state] = min(most, FAR)
 
 
 def _widest(table: StateTable, state: int) -> int:

@@ -23,6 +23,7 @@ from typing import ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.automata.lexer.distances import bound_widest
 from guided.automata.lexer.endless import is_endless
 from guided.automata.lexer.runs import (
     Run,
@@ -45,7 +46,7 @@ from guided.grammar.regular.any_text import is_within
 from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.derivative import possible_edges
 from guided.grammar.regular.expr import Expr, Kind, alternation, json_string, repeat
-from guided.kernels.data.layout import WALKED
+from guided.kernels.data.layout import FAR, WALKED
 from guided.kernels.masking.masks import ENOUGH
 from guided.vocab.vocabulary import Vocabulary
 
@@ -140,7 +141,7 @@ class TokenEffects:
             self._counts[1, self.root, any_string] = found
             within = (1, self.root, any_string, any_string, 0, False)
             self._lengths[within] = RunLengths(found, 0, None, self.store, self.tries)
-            self.need_near(1, self.root, any_string)
+            self._list_near(1, self.root, any_string)
 
     @property
     def n_bytes(self) -> int:
@@ -164,19 +165,30 @@ class TokenEffects:
                 self.store.add(low, high, state, found.kept, self.tries.exit_ranges(found.exits), found.mask)
 
     def need_near(self, low: int, high: int, state: int) -> None:
-        """Make known what is enough behind the tokens that stay inside, of a state whose effect is known."""
+        """Make known what is enough behind the tokens that stay inside, of a state whose effect is known.
+
+        First only how far any may be, if structure tells: mostly that is not too far, and no more is asked.
+        """
         with self.lock:
-            like = self._as_far(state)
-            found = self.store.find(low, high, like | ENOUGH)
-            if found < 0:
-                listed = self._prices.listed(low, high, like)
-                if listed is None:
-                    # As with its effect, tokens are walked with the parser.
-                    found = self.store.add(low, high, like | ENOUGH, np.zeros(0, np.int32), [], WALKED)
-                else:
-                    found = self.store.add(low, high, like | ENOUGH, listed, [])
-            if like != state:
-                self.store.alias(low, high, state | ENOUGH, found)
+            if self.states.arrays.widest[state] < 0:
+                bound_widest(self.states, state)
+                if self.states.arrays.widest[state] < FAR:
+                    return
+            self._list_near(low, high, state)
+
+    def _list_near(self, low: int, high: int, state: int) -> None:
+        """List what is enough behind each."""
+        like = self._as_far(state)
+        found = self.store.find(low, high, like | ENOUGH)
+        if found < 0:
+            listed = self._prices.listed(low, high, like)
+            if listed is None:
+                # As with its effect, tokens are walked with the parser.
+                found = self.store.add(low, high, like | ENOUGH, np.zeros(0, np.int32), [], WALKED)
+            else:
+                found = self.store.add(low, high, like | ENOUGH, listed, [])
+        if like != state:
+            self.store.alias(low, high, state | ENOUGH, found)
 
     def _as_far(self, state: int) -> int:
         """A state from which what stays inside of ``state`` is as far from the end, and that others share."""

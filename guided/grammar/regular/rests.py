@@ -14,7 +14,7 @@ from guided.grammar.regular.expr import Expr, Kind, sequence
 from guided.grammar.regular.json_text import RAW_BYTES
 from guided.kernels.data.layout import FAR
 
-__all__ = ["any_escape_left", "between", "escape_left", "fewest_bytes", "most_left", "tell_most_left"]
+__all__ = ["any_escape_left", "between", "escape_left", "fewest_bytes", "most_left", "most_within", "tell_most_left"]
 
 Lengths: TypeAlias = "tuple[int, int]"
 """Bytes that are enough for a text, and for the rest of any."""
@@ -42,8 +42,13 @@ def most_left(expr: Expr) -> int:
     >>> most_left(concat(literal(b"ab"), repeat(byte_range(0x30, 0x39), 2, 4)))
     4
     """
+    return most_within(expr, False)
+
+
+def most_within(expr: Expr, spelled: bool) -> int:
+    """The same; with ``spelled`` in bytes of a JSON string whose text the expression describes."""
     try:
-        return _within(expr, False)[1]
+        return _within(expr, spelled)[1]
     except RecursionError:
         return FAR
 

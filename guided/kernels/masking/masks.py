@@ -397,18 +397,18 @@ def fill(table, root, state, limit):
         loops = automaton.loops[inside]
         walks = loops == 0 or high - low <= (SMALL_RANGE if loops > 1 else OWN_RANGE) or within == LISTED
         found = near = np.int64(-1)
-        room = np.int64(FAR)
+        room = _room(table, inside, continuation, obligation, within)
         if not walks:
             found = near = np.int64(find_effect(effects, low, high, inside))
             walks = found >= 0 and effects.mask[found] == WALKED
-        if found >= 0 and not walks:
-            room = _room(table, inside, continuation, obligation, within)
-            if room < FAR:
-                near = np.int64(find_effect(effects, low, high, inside | ENOUGH))
-                walks = near >= 0 and effects.mask[near] == WALKED
+        if found >= 0 and not walks and room < FAR:
+            near = np.int64(find_effect(effects, low, high, inside | ENOUGH))
+            walks = near >= 0 and effects.mask[near] == WALKED
         if walks or (obligation != 0 and automaton.mode[obligation] == 0):
+            # What is left inside is no longer than there is room for, mostly: then nothing is priced.
+            bound = np.int64(ANY) if within >= 0 and room == FAR else np.int64(within)
             depth = _walk_kept(
-                table, depth, level, low, high, inside, continuation, obligation, shares[level, STAMPED], within, keeps
+                table, depth, level, low, high, inside, continuation, obligation, shares[level, STAMPED], bound, keeps
             )
             if depth < 0:
                 return np.int64(-1)

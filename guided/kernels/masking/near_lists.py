@@ -11,6 +11,7 @@ import numpy as np
 from guided.kernels.data import views
 from guided.kernels.data.asking import ask
 from guided.kernels.data.layout import FAR
+from guided.kernels.data.local_arrays import local_longs
 from guided.kernels.data.requests import EXPAND_STATE, MEASURE_STATE
 from guided.kernels.jit import entry, inner
 from guided.kernels.lexing.byte_classes import TEXT
@@ -23,6 +24,9 @@ CROWDED = -2
 
 _MASK32 = 0xFFFFFFFF
 
+MET = 256
+"""Places whose prices are held, by the last bits of their number: most tokens end in few."""
+
 
 @inner
 def _price_pieces(table, n_pieces):
@@ -33,12 +37,18 @@ def _price_pieces(table, n_pieces):
     """
     automaton = views.automaton(table)
     pieces = views.scratch(table).tasks
+    places, prices = local_longs(MET), local_longs(MET)
+    places[:] = -1
     is_whole = True
     for p in range(n_pieces):
         place = np.int64(pieces[3 * p + 2])
         if place < 0:
             continue
         state = place & _MASK32
+        slot = place & (MET - 1)
+        if places[slot] == place:
+            pieces[3 * p + 2] = prices[slot]
+            continue
         left = np.int64(0)
         if place != state or automaton.tag[state] < 0:
             if place != state and automaton.first[state] < 0:
@@ -54,6 +64,7 @@ def _price_pieces(table, n_pieces):
                 continue
         is_before = np.int64(place == state and automaton.closed[state] & TEXT != 0)
         pieces[3 * p + 2] = ~(min(left, np.int64(FAR)) << 1 | is_before)
+        places[slot], prices[slot] = place, pieces[3 * p + 2]
     return is_whole
 
 

@@ -13,6 +13,7 @@ from guided.automata.lexer.states import StateTable
 from guided.constraint.engine.machine import ConstraintMachine
 from guided.constraint.product import ProductMachine
 from guided.grammar.formats.times import _LeapSecond
+from guided.kernels.data.layout import FAR
 from tests import vocabularies
 from tests.unit.automata.lexer.test_string_spelling import by_search
 
@@ -106,6 +107,7 @@ def test_kernels_find_the_ends_of_names(names: list[str]) -> None:
             for inside, _, _ in machine.threads(state) if state else ():
                 # What is enough behind each byte is what is left of the states behind it.
                 unknown = [to for _, _, to in machine.states.edges(inside) if machine.states.arrays.minimum[to] < 0]
+                machine.states.arrays.widest[inside] = FAR
                 machine.effects.need_near(1, machine.effects.root, inside)
                 found = [int(machine.states.arrays.minimum[to]) for to in unknown]
                 assert found == [by_search(machine.states, to) for to in unknown], (name, size)
