@@ -110,6 +110,49 @@ class Constraint:
         found = self._steps.get(state * _STRIDE + token)
         return self._advance(state, token) if found is None else found
 
+    def known_step(self, state: int, token: int) -> int | None:
+        """The state after ``token``, if that was asked before."""
+        return self._steps.get(state * _STRIDE + token)
+
+    def begin_step(self, state: int, token: int, priced: bool) -> tuple[int, ...] | None:
+        """A line for `guided.kernels.masking.stepping`, and the constraint's lock until `end_step`.
+
+        None, and no lock, where its kernel is not for this constraint or state, or another thread is at work in it.
+        """
+        machine = self._machine
+        if (
+            not isinstance(machine, ConstraintMachine)
+            or not machine.plain
+            or (priced and machine.needs is None)
+            or state <= FINISHED
+            or not -1 <= token < self._n_tokens
+            or token in self._ending.ids
+            or len(self._steps) >= self._most_steps
+            or not machine.lock.acquire(blocking=False)
+        ):
+            return None
+        where, row = self._masks[FINISHED]
+        return machine.current_table(), machine.effects.root, state, token, 0, 0, where, 1, row.size
+
+    def end_step(self) -> None:
+        """Give back the lock of `begin_step`."""
+        self._machine.lock.release()
+
+    def keep_step(self, state: int, token: int, after: int, need: int, row: NDArray[np.uint32]) -> int:
+        """Remember a step, or with ``token`` -1 a mask; and a budget from which on it is the mask without one.
+
+        ``need`` is the kernel's, and ``row`` is copied.  The lock must be held.
+        """
+        if token < 0:
+            self._keep_mask(after, self._shared.share(row))
+        else:
+            self._steps[state * _STRIDE + token] = after
+        machine = self._machine
+        if isinstance(machine, ConstraintMachine) and machine.needs is not None:
+            machine.needs[after] = need
+            self._needs[after] = need + 2
+        return need + 2
+
     def advance_all(self, state: int) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
         """The tokens of the mask, ``int64[n]`` in an order that is the same for all states, and the state after each.
 
@@ -265,16 +308,20 @@ class Constraint:
                         row |= self._ending.row
                         key = -1
                     kept = masks[alike] = self._shared.share(row, key)
-                if len(masks) >= self._most_masks:
-                    for old in list(masks)[2 : len(masks) // 2 + 2]:
-                        del masks[old]
                 if alike != state:
                     self._accepting[state] = self._accepting[alike]
-                masks[state] = kept
+                self._keep_mask(state, kept)
                 return kept
         finally:
             if held:
                 release()
+
+    def _keep_mask(self, state: int, kept: KeptRow) -> None:
+        masks = self._masks
+        if len(masks) >= self._most_masks:
+            for old in list(masks)[2 : len(masks) // 2 + 2]:
+                del masks[old]
+        masks[state] = kept
 
     def _advance(self, state: int, token: int) -> int:
         held = hold()

@@ -7,7 +7,7 @@ serves models without a usable cache, `probe` decides between them.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import count, islice
 from typing import Any
 
@@ -123,6 +123,14 @@ class TransformersModel:
             rows.select([0, 2])
             for new in (1, 2):
                 rows.extend([list(islice(ids, new)) for _ in range(2)])
+
+    def before_passes(self, call: Callable[[], None]) -> None:
+        """Have ``call`` called in each pass from now on, when all is laid out and the model begins.
+
+        Other threads have the interpreter from then on, where passes are traced: who has something for them had better
+        wait till then.  There is one such call, whoever makes the passes.
+        """
+        self._network.before_passes = call
 
     def __repr__(self) -> str:
         return f"TransformersModel({type(self.model).__name__}, width={self.width})"

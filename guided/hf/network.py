@@ -71,6 +71,8 @@ class Network:
         self._wanted_caching = caching
         self.traced: TracedPasses | None = None
         """What makes passes that nothing but scores is asked of, if anything does."""
+        self.before_passes: Callable[[], None] | None = None
+        """What is called whenever all is laid out for a pass."""
 
     @cached_property
     def width(self) -> int:
@@ -211,8 +213,10 @@ class Network:
         if self.traced is not None and needs == NOTHING and isinstance(mask, torch.Tensor) and encoded is None:
             columns = cache.place.columns
             if columns is not None and not self.model.training:
-                at = torch.tensor(wanted, dtype=torch.long).reshape(-1, 2)
-                found = self.traced.run(self.architecture, cache.layers, ids, self._ids(positions), mask, columns, at)
+                at, where = torch.tensor(wanted, dtype=torch.long).reshape(-1, 2), self._ids(positions)
+                if self.before_passes is not None:
+                    self.before_passes()
+                found = self.traced.run(self.architecture, cache.layers, ids, where, mask, columns, at)
                 if found is not None:
                     return Scores(found, {}, None)
         inputs: dict[str, Any] = {self.architecture.cache_name: cache.given, "use_cache": True}
@@ -293,6 +297,8 @@ class Network:
                 remedy="Call model.eval() first.",
             )
         norm = self.final_norm if needs.layers else None
+        if self.before_passes is not None:
+            self.before_passes()
         return run_pass(self.architecture, norm, Pass(inputs, places[:, 0], places[:, 1], needs, mask_heads, added))
 
     def mask(

@@ -1,4 +1,4 @@
-"""`Matcher`: where one request stands in its constraint, as engines ask for it; `fill_rows`: a batch of them.
+"""`Matcher`: where one request stands in its constraint, as engines ask for it; `fill_rows`, `step`: a batch of them.
 
 States cost nothing to keep, so a matcher is the list of those that it went through: to take drafts back, to begin again
 and to copy are operations on a list.  It holds no model, no text and no tokens.
@@ -12,10 +12,13 @@ from typing import Any
 import numpy as np
 
 from guided.constraint.batch import fill_masks, mask_rows
+from guided.constraint.constraint import Constraint
+from guided.constraint.effects.shared_rows import KeptRow
 from guided.constraint.protocol import Constrains
+from guided.constraint.stepping import step_rows
 from guided.errors import GuidedError, LimitError, VocabularyError
 
-__all__ = ["Matcher", "fill_rows"]
+__all__ = ["Matcher", "fill_rows", "step"]
 
 
 class Matcher:
@@ -132,6 +135,11 @@ class Matcher:
                 "what must come next is not text", where=repr(forced), remedy="Do without jumping forward here."
             ) from None
 
+    def remembered_row(self) -> KeptRow | None:
+        """The mask of the next token where it is at hand, and must not be written to."""
+        constraint = self.constraint
+        return constraint.remembered_row(self._states[-1], self.budget) if isinstance(constraint, Constraint) else None
+
     def fill(self, row: Any) -> None:
         """Write the mask of the next token to ``row``, ``int32`` or ``uint32[words]``; see `fill_rows`.
 
@@ -154,6 +162,29 @@ class Matcher:
         except LimitError:
             # A token was accepted that no mask within the budget had.
             self.constraint.fill_mask(self.constraint.end, own)
+
+
+def step(matchers: Sequence[Matcher], tokens: Sequence[int]) -> list[KeptRow | None]:
+    """Go on by ``tokens[i]`` in ``matchers[i]``, all others; the masks after them, which must not be written to.
+
+    None is for a matcher that has not moved: `Matcher.accept` and `Matcher.fill` say what becomes of it.  That may take
+    long, or its text ends; see `guided.constraint.stepping.step_rows`.
+    """
+    found = step_rows(
+        [matcher.constraint for matcher in matchers],
+        [matcher._states[-1] for matcher in matchers],
+        tokens,
+        [
+            None if matcher.most_tokens is None else matcher.most_tokens - len(matcher._states)
+            for matcher in matchers
+        ],
+    )  # fmt: skip
+    masks: list[KeptRow | None] = [None] * len(found)
+    for i, (matcher, one) in enumerate(zip(matchers, found, strict=True)):
+        if one is not None:
+            after, masks[i] = one
+            matcher._states.append(after)
+    return masks
 
 
 def fill_rows(matchers: Sequence[Matcher], rows: Any, threads: int = 1) -> None:

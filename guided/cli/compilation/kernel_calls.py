@@ -22,10 +22,13 @@ def masks() -> None:
     import numpy as np
 
     vocabulary = _vocabulary()
+    from guided.constraint.stepping import step_rows
+
     row = np.zeros(vocabulary.n_words, np.uint32)
-    for grammar, _ in _grammars()[:2]:
+    for grammar, text in _grammars()[:2]:
         constraint = _compiled(grammar, vocabulary)
         constraint.fill_mask(constraint.start, row)
+        step_rows([constraint], [constraint.start], [text[0]], [None])
     _closings(vocabulary)
 
 
@@ -34,6 +37,7 @@ def alone() -> None:
     vocabulary = _vocabulary()
     _apply(vocabulary)
     _index(vocabulary)
+    _draws()
     _masses()
     _pairs()
     _combinations()
@@ -60,12 +64,16 @@ def steps() -> None:
 
 def everything() -> None:
     """Masks, steps, budgets and batches on every kind of grammar."""
+    from guided.constraint.stepping import step_rows
+
     vocabulary = _vocabulary()
     for grammar, text in _grammars():
         constraint = _compiled(grammar, vocabulary)
+        step_rows([constraint], [constraint.start], [text[0]], [None])
         _walk(constraint, vocabulary, text)
     _canonical()
     _index(vocabulary)
+    _draws()
     _masses()
     _apply(vocabulary)
     _combinations()
@@ -169,6 +177,17 @@ def _apply(vocabulary: Vocabulary) -> None:
         drops = np.zeros((256, 8), kind)
         begin, stride = address(scores), scores.itemsize * width
         apply_rows(begin, begin, stride, stride, places, width, 0, 2, kind(0), drops)
+
+
+def _draws() -> None:
+    """Draw a token of a row, in both precisions."""
+    import numpy as np
+
+    from guided.kernels.masking.draws import draw_rows
+
+    longs, masks = np.zeros(2, np.int64), np.zeros((1, 3), np.int64)
+    for row in (np.zeros((1, 2), np.float32), np.zeros((1, 2))):
+        draw_rows(row, masks, np.ones((1, 2)), longs, longs, np.ones(2), np.ones((3, 2)), longs, np.ones((1, 6)))
 
 
 def _masses() -> None:

@@ -473,6 +473,12 @@ class ConstraintMachine:
         """Of the shared arrays; three places that are in a hurry add them up themselves."""
         return self.states.version + self._tries.version + self._store.version
 
+    def current_table(self) -> int:
+        """The `table`, with the addresses of all arrays as they are now; the lock must be held."""
+        if self._seen != self.states.version + self._tries.version + self._store.version:
+            self.refresh()
+        return self.table
+
     def refresh(self) -> None:
         """Take the addresses of arrays that were replaced, and hold on to the arrays that they belong to."""
         self._seen = self._versions

@@ -12,9 +12,9 @@ import numpy as np
 
 from guided.errors import GuidedError
 from guided.hf.constraints import named_special_ids
+from guided.server.scheduling.drawing import Chosen
 from guided.server.scheduling.events import Alternative, Event, Failed, Finished, Reason, Token
 from guided.server.scheduling.jobs import Job
-from guided.server.scheduling.laws import Chosen
 from guided.server.scheduling.stream import Stream
 from guided.server.scheduling.writer import TextWriter
 from guided.serving.matcher import Matcher
@@ -81,10 +81,10 @@ class Growing:
         found = self._tokens[token] if token < len(self._tokens) else None
         return found or b""
 
-    def grow(self, chosen: Chosen, drafted: bool = False) -> None:
-        """Go on by a token, which may be the last."""
+    def grow(self, chosen: Chosen, accepted: bool = False, drafted: bool = False) -> None:
+        """Go on by a token, which may be the last; the matcher may have ``accepted`` it already."""
         token = chosen.id
-        if self.matcher is not None and not self.matcher.accept(token):
+        if not accepted and self.matcher is not None and not self.matcher.accept(token):
             self.fail(GuidedError(f"token {token} is not in the constraint's language", where="the scheduler"))
             return
         self._n_tokens += 1

@@ -14,9 +14,10 @@ import torch
 from guided import tokenset
 from guided.errors import GuidedError, LimitError
 from guided.lm import LanguageModel, Sequences
+from guided.server.scheduling.drawing import Chosen, Refused
 from guided.server.scheduling.growing import Growing
-from guided.server.scheduling.laws import Refused, choose
-from guided.server.scheduling.masking import MaskFiller, Pending, stacked
+from guided.server.scheduling.laws import choose
+from guided.server.scheduling.masking import MaskFiller, Pending, all_allowed
 
 __all__ = ["Lane"]
 
@@ -105,7 +106,7 @@ class Lane:
         self._filler.wait(waiting, PATIENCE)
         ready: list[int] = []
         for number, row in enumerate(self._rows):
-            if row.unread or row.growing.over or (row.mask is not None and not row.mask.ready.is_set()):
+            if row.unread or row.growing.over or (row.mask is not None and not row.mask.is_ready):
                 continue
             if row.mask is not None and row.mask.error is not None:
                 row.growing.fail(row.mask.error)
@@ -119,15 +120,28 @@ class Lane:
         rows = [self._rows[number] for number in ready]
         jobs = [row.growing.job for row in rows]
         chances = [row.growing.chance() for row in rows]
-        masks = stacked([row.mask for row in rows], self._words)
+        everything = all_allowed(self._words)
+        masks = [everything if row.mask is None or row.mask.kept is None else row.mask.kept for row in rows]
+        masked = any(mask is not everything for mask in masks)
         shifts = [row.growing.shift() for row in rows]
-        for row, chosen in zip(rows, choose(logits, masks, jobs, chances, shifts), strict=True):
-            if isinstance(chosen, Refused):
-                row.growing.fail(GuidedError(str(chosen), remedy="Ask for another text; if it stays so, tell us."))
-                continue
-            row.growing.grow(chosen)
-            self._drawn[id(row)] = (chosen.id,)
+        self._grow(rows, choose(logits, masks if masked else None, jobs, chances, shifts))
         return len(rows)
+
+    def _grow(self, rows: Sequence[_Row], found: Sequence[Chosen | Refused]) -> None:
+        """Let texts grow by what was drawn, which is most of what their next masks take."""
+        chosen: list[tuple[_Row, Chosen]] = []
+        for row, each in zip(rows, found, strict=True):
+            if isinstance(each, Refused):
+                row.growing.fail(GuidedError(str(each), remedy="Ask for another text; if it stays so, tell us."))
+            else:
+                chosen.append((row, each))
+        bound = [(row, matcher, each.id) for row, each in chosen if (matcher := row.growing.matcher) is not None]
+        masks = self._filler.step([matcher for _, matcher, _ in bound], [token for _, _, token in bound])
+        for (row, _, _), mask in zip(bound, masks, strict=True):
+            row.mask = mask
+        for row, each in chosen:
+            row.growing.grow(each, accepted=row.mask is not None)
+            self._drawn[id(row)] = (each.id,)
 
     def advance(self) -> None:
         """Take out the rows that have ended, and run the model on what the others drew."""
@@ -139,12 +153,14 @@ class Lane:
         self._leave()
 
     def _ask(self, rows: Sequence[_Row]) -> None:
-        """Have the next masks of rows filled, beside the pass that follows."""
+        """Have the next masks of rows that have none filled, beside the pass that follows."""
         for row in rows:
-            if row.growing.matcher is not None:
-                row.mask = self._filler.ask(row.growing.matcher, self._words)
-                if self._steered is not None:
-                    self._steered[row.number] = row.mask
+            if row.growing.matcher is None:
+                continue
+            if row.mask is None:
+                row.mask = self._filler.ask(row.growing.matcher)
+            if self._steered is not None:
+                self._steered[row.number] = row.mask
 
     def _join(self, rows: Sequence[_Row], prompts: Sequence[Sequence[int]]) -> None:
         try:

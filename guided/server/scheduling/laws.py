@@ -1,55 +1,69 @@
 """`choose`: the next token of every row of a batch, each by its own mask, temperature, truncation and chance.
 
-All rows share a few tensor operations, and nothing of one row depends on another.
+Nothing of one row depends on another.  On processors, rows that are not truncated share one call of a kernel
+(`drawing`); others share a few operations on tensors.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import torch
 
-from guided.hf.masking.apply import apply_masks, mask_threads
+from guided.constraint.effects.shared_rows import KeptRow
+from guided.hf.masking.apply import mask_own_scores, mask_threads
+from guided.server.scheduling.drawing import Chosen, Refused, drawn, read
 from guided.server.scheduling.jobs import Job
 
-__all__ = ["Chosen", "Refused", "choose"]
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """The next token of a row; see `guided.server.scheduling.events.Token`."""
-
-    id: int
-    logprob: float
-    model_logprob: float
-    removed: float
-    alternatives: tuple[tuple[int, float, float, bool], ...] = ()
-    """Ids with both log probabilities, and whether the mask has them."""
-
-
-class Refused(str):
-    """Why no token can be chosen in a row."""
+__all__ = ["choose"]
 
 
 def choose(
     logits: torch.Tensor,
-    masks: torch.Tensor | None,
+    masks: Sequence[KeptRow] | None,
     jobs: Sequence[Job],
     numbers: Sequence[float],
     shifts: Sequence[Mapping[int, float]] = (),
 ) -> list[Chosen | Refused]:
     """The next token of each row of ``logits`` (``float[n, width]``), or why there is none.
 
-    ``masks`` are ``int32[n, words]``, None where nobody masks.  ``numbers`` in [0, 1) are inverted in the row's law;
+    ``masks`` are those of the rows, None where nobody masks.  ``numbers`` in [0, 1) are inverted in the row's law;
     greedy jobs use none.  ``shifts`` are added to each row's logits before the mask, by ids; the model's own log
     probabilities are those without them, and what the mask removes is counted with them.
     """
+    plain = [row for row, job in enumerate(jobs) if not (job.alternatives or job.top_k or job.top_p < 1.0)]
+    if not (plain and logits.is_cpu and logits.dtype in (torch.float32, torch.float64)):
+        return _chosen(logits, masks, jobs, numbers, shifts)
+    if len(plain) == len(jobs):
+        return drawn(logits, masks, jobs, numbers, shifts)
+    found: list[Chosen | Refused] = [Refused()] * len(jobs)
+    others = sorted(set(range(len(jobs))) - set(plain))
+    for rows, law in ((plain, drawn), (others, _chosen)):
+        part = law(
+            logits[rows],
+            None if masks is None else [masks[row] for row in rows],
+            [jobs[row] for row in rows],
+            [numbers[row] for row in rows],
+            [shifts[row] for row in rows] if shifts else (),
+        )
+        for row, each in zip(rows, part, strict=True):
+            found[row] = each
+    return found
+
+
+def _chosen(
+    logits: torch.Tensor,
+    masks: Sequence[KeptRow] | None,
+    jobs: Sequence[Job],
+    numbers: Sequence[float],
+    shifts: Sequence[Mapping[int, float]],
+) -> list[Chosen | Refused]:
+    """`choose` by operations on whole tensors, whatever the jobs ask for."""
     norms = torch.logsumexp(logits, -1)
     shifted = _shifted(logits, shifts) if any(shifts) else logits
     whole = norms if shifted is logits else torch.logsumexp(shifted, -1)
-    masked = shifted if masks is None else apply_masks(shifted.clone(), masks, threads=mask_threads(len(jobs)))
+    masked = shifted if masks is None else mask_own_scores(shifted.clone(), masks, mask_threads(len(jobs)))
     kept = whole if masks is None else torch.logsumexp(masked, -1)
     ids = masked.argmax(-1)
     law, law_norms = masked, kept
@@ -72,18 +86,12 @@ def choose(
         norms,
         kept,
     ]
-    found: list[Chosen | Refused] = []
     listed = _alternatives(logits, norms, masked, law, law_norms, jobs)
-    for row, (token, logprob, own, removed, norm, left) in enumerate(
-        zip(*[column.tolist() for column in columns], strict=True)
-    ):
-        if not math.isfinite(norm):
-            found.append(Refused("the model's scores are not numbers"))
-        elif left == -math.inf:
-            found.append(Refused("the model gives no probability at all to what the constraint allows"))
-        else:
-            found.append(Chosen(token, min(logprob, 0.0), min(own, 0.0), removed, listed.get(row, ())))
-    return found
+    values = zip(*[column.tolist() for column in columns], strict=True)
+    return [
+        read(token, logprob, own, removed, norm, left, listed.get(row, ()))
+        for row, (token, logprob, own, removed, norm, left) in enumerate(values)
+    ]
 
 
 def _shifted(logits: torch.Tensor, shifts: Sequence[Mapping[int, float]]) -> torch.Tensor:

@@ -11,65 +11,83 @@ import queue
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from guided import tokenset
+from guided.constraint.effects.shared_rows import KeptRow, with_address
 from guided.errors import GuidedError, LimitError
+from guided.hf.masking.apply import mask_scores
 from guided.lm import LanguageModel
-from guided.serving.matcher import Matcher
+from guided.serving.matcher import Matcher, step
 from guided.steer import Declaration, Seen
-from guided.steer.masking import only_allowed
 
-__all__ = ["MaskFiller", "Pending", "PendingMasks", "stacked"]
+__all__ = ["MaskFiller", "Pending", "PendingMasks", "all_allowed"]
 
 
 @dataclass(eq=False)
 class Pending:
     """A mask that is asked for."""
 
-    matcher: Matcher
-    row: NDArray[np.uint32]
-    """Its own; whoever asked may read it once it is ready."""
-    ready: threading.Event = field(default_factory=threading.Event)
+    kept: KeptRow | None = None
+    """Where it is, once it is ready; not to be written to."""
     error: GuidedError | None = None
     """Why there is none."""
+    made: threading.Event | None = None
+    """What a thread says when it has made it; None where it was at hand."""
 
-    def fill(self) -> None:
-        """Fill the row."""
-        try:
-            self.matcher.fill(self.row)
-        except GuidedError as error:
-            self.error = error
-        except Exception as error:  # A bug, or no memory: one row's matter, not that of the thread.
-            self.error = LimitError(f"no mask could be made: {type(error).__name__}: {error}")
-        self.ready.set()
+    @property
+    def is_ready(self) -> bool:
+        """May it be read?"""
+        return self.made is None or self.made.is_set()
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until it is ready, or for so long; whether it is."""
+        return self.made is None or self.made.wait(seconds)
 
 
 class MaskFiller:
-    """Threads that fill masks, in the order in which they are asked for; there are more while slow ones hold some."""
+    """What is at hand or takes a moment is done at once, for all rows together.
+
+    The rest is for threads, in the order in which it is asked for; there are more while slow masks hold some.
+    """
 
     def __init__(self, threads: int = 1, most: int = 16) -> None:
-        self._asked: queue.SimpleQueue[Pending | None] = queue.SimpleQueue()
+        self._asked: queue.SimpleQueue[tuple[Matcher, Pending] | None] = queue.SimpleQueue()
+        self._held: list[tuple[Matcher, Pending]] = []
         self._most = most
         self._threads: list[threading.Thread] = []
         for _ in range(threads):
             self._start()
 
-    def ask(self, matcher: Matcher, words: int) -> Pending:
-        """Ask for the mask of the matcher's next token, ``uint32[words]``; the matcher must then not move."""
-        pending = Pending(matcher, np.empty(words, np.uint32))
-        self._asked.put(pending)
+    def ask(self, matcher: Matcher) -> Pending:
+        """The mask of the matcher's next token, which must not move until then; threads see to it from `begin` on."""
+        kept = matcher.remembered_row()
+        if kept is not None:
+            return Pending(kept)
+        pending = Pending(made=threading.Event())
+        self._held.append((matcher, pending))
         return pending
+
+    def begin(self) -> None:
+        """Hand the threads what was asked for."""
+        held, self._held = self._held, []
+        for each in held:
+            self._asked.put(each)
+
+    def step(self, matchers: Sequence[Matcher], tokens: Sequence[int]) -> list[Pending | None]:
+        """Have matchers accept a token each, and their next masks; None for one that has not moved."""
+        return [None if kept is None else Pending(kept) for kept in step(matchers, tokens)]
 
     def wait(self, pending: Sequence[Pending], seconds: float) -> None:
         """Wait until all are ready, or for so long."""
+        self.begin()
         end = time.monotonic() + seconds
         for each in pending:
-            if not each.ready.wait(max(end - time.monotonic(), 0.0)):
+            if not each.is_ready and not each.wait(max(end - time.monotonic(), 0.0)):
                 if not self._asked.empty() and len(self._threads) < self._most:
                     self._start()  # Those that work are held by slow masks.
                 return
@@ -85,8 +103,22 @@ class MaskFiller:
         thread.start()
 
     def _work(self) -> None:
-        while (pending := self._asked.get()) is not None:
-            pending.fill()
+        while (asked := self._asked.get()) is not None:
+            matcher, pending = asked
+            _fill(matcher, pending)
+            assert pending.made is not None
+            pending.made.set()
+
+
+def _fill(matcher: Matcher, pending: Pending) -> None:
+    row = np.empty(matcher.constraint.vocabulary.n_words, np.uint32)
+    try:
+        matcher.fill(row)
+        pending.kept = with_address(row)
+    except GuidedError as error:
+        pending.error = error
+    except Exception as error:  # A bug, or no memory: one row's matter, not that of the thread.
+        pending.error = LimitError(f"no mask could be made: {type(error).__name__}: {error}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,22 +137,17 @@ class PendingMasks:
 
     def steer(self, logits: torch.Tensor, seen: Seen) -> torch.Tensor:
         """The logits with the forbidden tokens at ``-inf``; all stay where no mask could be made."""
-        asked = [self.rows.get(number) for number in seen.rows]
-        for each in asked:
-            if each is not None:
-                each.ready.wait()
-        made = [None if each is None or each.error is not None else each for each in asked]
-        masks = stacked(made, tokenset.n_words(logits.shape[1]))
-        return logits if masks is None else only_allowed(logits, masks.numpy().view(np.uint32))
+        masks: list[KeptRow] = []
+        everything = all_allowed(tokenset.n_words(logits.shape[1]))
+        for number in seen.rows:
+            pending = self.rows.get(number)
+            if pending is not None:
+                pending.wait()
+            masks.append(everything if pending is None or pending.kept is None else pending.kept)
+        return logits if all(mask is everything for mask in masks) else mask_scores(logits, masks)
 
 
-def stacked(rows: Sequence[Pending | None], words: int) -> torch.Tensor | None:
-    """The masks as ``int32[n, words]``, everything allowed where there is none; None where there is none at all."""
-    if all(each is None for each in rows):
-        return None
-    found = np.full((len(rows), words), ~np.uint32(0), np.uint32)
-    for place, pending in zip(found, rows, strict=True):
-        if pending is not None:
-            place[:] = 0
-            place[: pending.row.size] = pending.row
-    return torch.from_numpy(found.view(np.int32))
+@lru_cache(maxsize=8)
+def all_allowed(words: int) -> KeptRow:
+    """The mask of a row that has none, ``words`` wide."""
+    return with_address(np.full(words, ~np.uint32(0), np.uint32))

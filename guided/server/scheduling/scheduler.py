@@ -28,7 +28,7 @@ from guided.server.scheduling.limits import SchedulerLimits
 from guided.server.scheduling.masking import MaskFiller, Pending, PendingMasks
 from guided.server.scheduling.refusals import Busy, Closing
 from guided.server.scheduling.runs import Runs
-from guided.server.scheduling.stream import Stream, deliver
+from guided.server.scheduling.stream import Delivery, Stream
 from guided.server.scheduling.waiting import FairQueue
 from guided.serving.matcher import Matcher
 from guided.steer import Stack
@@ -75,9 +75,13 @@ class Scheduler:
         self._shared = Lane(self._model, self._filler)
         self._own: dict[tuple[int, ...], Lane] = {}
         """By their steerers, which the lane holds, so that no others come to have their ids."""
+        self._grown: Sequence[Growing] = ()
+        """Those that have drawn since the last pass."""
         self._most_rows = self.limits.rows
+        self._delivery = Delivery()
         self._runs = Runs(self._model, self.limits, self._rate)
         self._thread = threading.Thread(target=self._work, name="scheduler", daemon=True)
+        self._model.before_passes(self._begin_beside)
         self._thread.start()
 
     async def submit(self, job: Job) -> Stream:
@@ -186,6 +190,7 @@ class Scheduler:
                     self._wake.wait()
         finally:
             self._filler.close()
+            self._delivery.close()
             self._ended.set()
 
     def _turn(self) -> bool:
@@ -208,7 +213,7 @@ class Scheduler:
                 if reason is not None:
                     growing.cut(reason)
             drawn = lane.draw()
-            self._hand_out(jobs)
+            self._grown = jobs
             lane.advance()
             lane.read_on(self._prompt_tokens)
         except Exception as error:
@@ -223,6 +228,13 @@ class Scheduler:
                     self._counted["short_of_memory"] += lane.short_of_memory
                 lane.short_of_memory = 0
         self._hand_out(jobs)
+
+    def _begin_beside(self) -> None:
+        """What is for other threads, when a pass begins: before that they would have the interpreter in its way."""
+        if threading.current_thread() is self._thread:
+            self._filler.begin()
+            grown, self._grown = self._grown, ()
+            self._hand_out(grown)
 
     def _give_up(self, lane: Lane, error: Exception) -> None:
         """End all jobs of a lane by an error that is none of theirs, and begin another lane."""
@@ -253,7 +265,7 @@ class Scheduler:
                     self._counted["cached_tokens"] += end.cached_tokens
             self._rate.ended()
         if found:
-            deliver([(growing.stream, events) for growing, events in found])
+            self._delivery.put([(growing.stream, events) for growing, events in found])
 
     def _admit(self) -> None:
         """Let waiting jobs in while there is room, as many prompts at a time as may be read between two tokens."""

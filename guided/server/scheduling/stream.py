@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import queue
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 
 from guided.server.scheduling.events import Event, Failed, Finished
 
-__all__ = ["Stream", "deliver"]
+__all__ = ["Delivery", "Stream", "deliver"]
 
 
 class Stream:
@@ -75,6 +77,29 @@ def deliver(found: Sequence[tuple[Stream, Sequence[Event]]]) -> None:
         except RuntimeError:  # The loop was closed.
             for stream, _ in here:
                 stream.cancel()
+
+
+class Delivery:
+    """A thread that delivers, so that whoever has events keeps the interpreter: to wake an event loop gives it up, and
+    the loop holds it until all its clients have read."""
+
+    def __init__(self) -> None:
+        self._found: queue.SimpleQueue[Sequence[tuple[Stream, Sequence[Event]]] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="delivery", daemon=True)
+        self._thread.start()
+
+    def put(self, found: Sequence[tuple[Stream, Sequence[Event]]]) -> None:
+        """As `deliver`, in the order in which this is called."""
+        self._found.put(found)
+
+    def close(self) -> None:
+        """Deliver what is there, and end."""
+        self._found.put(None)
+        self._thread.join()
+
+    def _work(self) -> None:
+        while (found := self._found.get()) is not None:
+            deliver(found)
 
 
 def _take_all(found: Sequence[tuple[Stream, Sequence[Event]]]) -> None:

@@ -8,9 +8,11 @@ from collections import Counter
 import numpy as np
 import torch
 
+from guided.constraint.effects.shared_rows import with_address
 from guided.server.scheduling.biases import Biases
+from guided.server.scheduling.drawing import Chosen
 from guided.server.scheduling.jobs import Job
-from guided.server.scheduling.laws import Chosen, choose
+from guided.server.scheduling.laws import choose
 from tests.tolerances import DOUBLE
 
 
@@ -23,11 +25,11 @@ def test_laws_are_those_of_the_formula() -> None:
         logits = torch.from_numpy(rng.normal(size=(rows, width)))
         allowed = rng.random((rows, width)) < 0.5
         allowed[:, 3] = True
-        words = np.packbits(np.pad(allowed, ((0, 0), (0, 24))), axis=1, bitorder="little").view(np.int32)
+        words = np.packbits(np.pad(allowed, ((0, 0), (0, 24))), axis=1, bitorder="little").view(np.uint32)
         counts = [Counter(rng.integers(0, width, 30).tolist()) for _ in range(rows)]
         # The last row has none.
         shifts = [*(bias.shift(count) for bias, count in zip(biases, counts, strict=False)), {}]
-        found = choose(logits, torch.from_numpy(words), jobs, rng.random(rows).tolist(), shifts)
+        found = choose(logits, [with_address(row) for row in words], jobs, rng.random(rows).tolist(), shifts)
         for row, chosen in enumerate(found):
             assert isinstance(chosen, Chosen)
             expected = logits[row].clone()

@@ -34,6 +34,7 @@ from guided.server.scheduling import (
     SchedulerLimits,
     Token,
 )
+from guided.server.scheduling.lane import Lane
 from tests.amounts import some
 from tests.tolerances import PASSES
 
@@ -316,3 +317,29 @@ def test_a_first_mask_that_takes_long_is_waited_for_by_its_job_alone(model: Load
         assert isinstance(events[-1], Finished)
 
     serve(model, work)
+
+
+def test_a_token_comes_while_the_next_pass_runs(model: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is handed out when that begins, and not once it is over."""
+    run, advance, came, late = TracedPasses.run, Lane.advance, threading.Event(), list[int]()
+    growing = threading.Event()
+
+    def waiting(self: TracedPasses, *arguments: Any) -> Any:
+        if growing.is_set() and not came.wait(20):
+            late.append(1)
+        return run(self, *arguments)
+
+    def advancing(self: Lane) -> None:
+        growing.set()
+        advance(self)
+
+    async def work(scheduler: Scheduler) -> None:
+        monkeypatch.setattr(TracedPasses, "run", waiting)
+        monkeypatch.setattr(Lane, "advance", advancing)
+        async with await scheduler.submit(job(model, 1)) as stream:
+            async for _ in stream:
+                came.set()
+                break
+
+    serve(model, work)
+    assert growing.is_set() and not late
