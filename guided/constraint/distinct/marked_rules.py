@@ -43,7 +43,11 @@ def marks_of(grammar: Grammar) -> frozenset[Mark]:
 
 
 def forces_several(grammar: Grammar) -> bool:
-    """May the automaton's shortest texts hold several undeclared names of one object, or items of a compared array?"""
+    """May the automaton's shortest texts hold several undeclared names of one object, or items of a compared array?
+
+    One name that is asked for is none of those that are there: else it would not be asked for any more.  So it is with
+    names that must meet a goal, since the sorts of names have none in common.
+    """
     if grammar.prepared is not None:
         return grammar.prepared.forces_several
     if any(rule.mark is Mark.DISTINCT and not _may_hold_one(rule.body) for rule in every_rule(grammar.rules)):
@@ -51,7 +55,7 @@ def forces_several(grammar: Grammar) -> bool:
     return any(
         isinstance(body, Members)
         and bool(body.extras)
-        and (bool(body.goals) or body.low > sum(member.required for member in body.declared))
+        and body.low > sum(member.required for member in body.declared) + 1
         for body in _bodies(every_rule(grammar.rules))
     )
 

@@ -279,10 +279,10 @@ class Lowering:
                 self._undeclared[need] = self._rule(
                     pointer_of(need), Rank.INNER, partial(self._member, need), Mark.UNDECLARED
                 )
-        if extras and (thing.some or counted):
-            self._forces_several = True
-            if counted:
-                self._distinct.check_object(thing, pointer)
+        if extras and counted:
+            # One that is asked for beside others is none of those: they are not asked for, or of another sort.
+            self._forces_several = self._forces_several or thing.low > len(thing.required) + 1
+            self._distinct.check_object(thing, pointer)
         if self._compares:
             self._open(thing, pointer, Mark.OBJECT, lambda: (self._open_object, self._members_of(thing, pointer)))
 
