@@ -130,7 +130,7 @@ class Surveys:
         self._explored: set[int] = set()
         """States whose walks have asked for what they need, if anything."""
         self._requests = RequestBuffer(ASKED)
-        self._scratch = small_scratch(tries.longest)
+        self._scratch = small_scratch(tries.longest, 1 << 10)
         self._table = np.zeros((N_ROWS, 3), np.int64)
         self._hold_pieces(tries.root)
         self._table[REQUESTS:] = address_rows(self._requests.arrays)

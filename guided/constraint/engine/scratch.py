@@ -14,8 +14,8 @@ __all__ = ["grown", "small_scratch"]
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
-def small_scratch(longest: int, size: int = 1 << 10) -> Scratch:
-    """Working memory for walks and steps; ``longest`` is the longest token in bytes."""
+def small_scratch(longest: int, size: int) -> Scratch:
+    """Working memory for walks and steps; ``longest`` is the longest token in bytes, ``size`` its first entries."""
     depth = longest + 8
     longs = dict.fromkeys(("longs", "more", "calls", "emits", "emit_states", "thread_a", "thread_c", "listed"), size)
     longs.update(tasks=3 * size, visited=3 * size, united=2 * size, walk_state=depth, walk_similar=depth)
