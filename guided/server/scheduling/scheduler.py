@@ -232,9 +232,9 @@ class Scheduler:
     def _begin_beside(self) -> None:
         """What is for other threads, when a pass begins: before that they would have the interpreter in its way."""
         if threading.current_thread() is self._thread:
-            self._filler.begin()
             grown, self._grown = self._grown, ()
             self._hand_out(grown)
+            self._filler.begin()
 
     def _give_up(self, lane: Lane, error: Exception) -> None:
         """End all jobs of a lane by an error that is none of theirs, and begin another lane."""
