@@ -8,7 +8,7 @@ another head (`heads`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from functools import lru_cache, partial
 from typing import NamedTuple
 
@@ -38,6 +38,8 @@ _DIGITS = b"0123456789"
 _ALL = frozenset(range(256))
 _OTHERS = 1024
 """Heads behind such names that are remembered."""
+_STEPPED = 1024
+"""Walks along literals that are held to regular expressions which are remembered: 16 MB of rows at 128,000 tokens."""
 _SHORT = 24
 """Bytes of a name that may still come: with fewer, all tokens are read byte by byte, not only the longer ones."""
 
@@ -53,6 +55,7 @@ class Rows:
         self.root = self.walks.starts([0])
         self.others: Kept[tuple[Walked, frozenset[str]], Head | None] = Kept(_OTHERS)
         """The heads behind names that mean nothing, by those that do."""
+        self.stepped: Kept[tuple[Hashable, ...], _Stepped] = Kept(_STEPPED)
         self._last: tuple[At, _Writing] | None = None
 
     def row(self, at: At) -> tokenset.Row:
@@ -114,6 +117,14 @@ class Rows:
         found |= self.walks.tokens_at(nodes)
 
 
+class _Stepped(NamedTuple):
+    """What becomes of tokens that go on with a literal."""
+
+    row: tokenset.Row
+    ends: tuple[tuple[Reading, bytes, Head], ...]
+    """Where it may be over in others: how and what was read of it, and the head behind."""
+
+
 class Free(NamedTuple):
     """What tokens end in, of which no list says what it may be."""
 
@@ -143,6 +154,7 @@ class _Writing:
         self.walks = rows.walks
         self.root = rows.root
         self.others = rows.others
+        self.stepped = rows.stepped
         self.row = np.zeros(rows.vocabulary.n_words, np.uint32)
         self._groups: list[Group] = []
         self._blanks: list[tuple[Callable[[Begun | None], Place | None], tokenset.Row, Free | None]] = []
@@ -432,23 +444,38 @@ class _Writing:
 
     def _stepped(self, starts: Starts, at: At) -> None:
         """Allow the tokens that go on with a literal byte by byte: for those that are held to a regular expression."""
+        form = LiteralForm.NUMBER if at.reading is Reading.NUMBER else LiteralForm.STRING
+        held = tuple(values for _, one, values in at.place.literals if one is form)
+        key = (starts, at.reading, at.text, at.utf8, held)
+        stepped = self.stepped.get(key)
+        if stepped is None:
+            stepped = self.stepped[key] = self._step_along(starts, at)
+        self._allow(stepped.row)
+        for reading, text, head in stepped.ends:
+            self._lexeme_over(head, At(at.place, reading, text))
+
+    def _step_along(self, starts: Starts, at: At) -> _Stepped:
+        """The tokens that go on so, and the heads at which the literal may be over: of its place no more is read."""
         nodes: list[int] = []
+        ends: dict[tuple[Reading, bytes], list[int]] = {}
         work = [(at, int(node)) for node in starts.nodes]
         while work:
             before, node = work.pop()
-            closed = None
-            if before.reading is Reading.NUMBER:
-                closed = _AFTER_EXPONENT if before.text[-1:] in _EXPONENTS else AFTER_NUMBER
-            elif before.reading is Reading.STRING_END:
-                closed = frozenset([_QUOTE])
+            closed = _closed_behind(before)
             if closed is not None and before is not at:
-                self._crossed(before, [node], closed)
+                ends.setdefault((before.reading, before.text), []).append(node)
             for byte, child in self.walks.children(node).items():
                 after = self.language.step(before, byte) if closed is None or byte in closed else None
                 if after is not None:
                     nodes.append(child)
                     work.append((after, child))
-        self._allow(self.walks.tokens_at(nodes))
+        found = []
+        for (reading, text), some in ends.items():
+            closed = _closed_behind(At(at.place, reading, text))
+            head = self.heads.head((node for node in some if self.walks.has_children(node)), closed or frozenset())
+            if not head.is_empty:
+                found.append((reading, text, head))
+        return _Stepped(self.walks.tokens_at(nodes), tuple(found))
 
     def _names_ended(self, place: Place, quote: int, text: bytes, walked: Walked) -> None:
         """Allow the rest of tokens in which a free name in quotes ends."""
@@ -461,6 +488,13 @@ class _Writing:
             unheard = read_lexeme(At(place, Reading.NAME_END, opening + UNHEARD.encode()), self.language.lexis)
             assert unheard is not None
             self._behind_unheard(others, place, unheard[0])
+
+
+def _closed_behind(at: At) -> frozenset[int] | None:
+    """The bytes that do not follow a literal at once if it is over here, None where it cannot be."""
+    if at.reading is Reading.NUMBER:
+        return _AFTER_EXPONENT if at.text[-1:] in _EXPONENTS else AFTER_NUMBER
+    return frozenset([_QUOTE]) if at.reading is Reading.STRING_END else None
 
 
 _EXPONENTS = (b"e", b"E")

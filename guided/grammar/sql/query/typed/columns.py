@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from guided.grammar.attributed.nodes import Names
 from guided.grammar.attributed.words import Words, words_of
@@ -12,7 +12,7 @@ from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.frames import UNKNOWN
 from guided.grammar.sql.query.typed.queries import MOST_DEPTH
-from guided.grammar.sql.query.typed.relations import Relation, bare_columns
+from guided.grammar.sql.query.typed.relations import Relation, Source, bare_columns
 from guided.grammar.sql.query.typed.scope import Clause, Pending, Query, depends, needed, refer
 from guided.grammar.sql.query.typed.types import OTHER, settled
 from guided.grammar.sql.schema import DatabaseSchema
@@ -106,6 +106,18 @@ def _is_leaf(query: Query) -> bool:
     return query.depth > MOST_DEPTH and _is_open(query)
 
 
+@lru_cache(maxsize=8192)
+def _visible(scopes: tuple[tuple[Source, ...], ...]) -> Words:
+    """The columns that need no qualifier in the first of some scopes."""
+    found: set[str] = set()
+    hidden: set[str] = set()
+    for sources in scopes:
+        bare = bare_columns(sources)
+        found |= bare.unique.keys() - hidden
+        hidden |= bare.unique.keys() | bare.ambiguous
+    return words_of(found)
+
+
 def _aliases(query: Query) -> dict[str, str]:
     """The names of the result that conditions know, with their types; no columns of any source have these names."""
     clauses = (Clause.WHERE, Clause.HAVING, Clause.QUALIFY)
@@ -146,10 +158,13 @@ class BareColumn:
         if _is_open(query) and not query.named_tables and (query.outside is None or query.is_local):
             free = self.catalog.forward and self.variant <= len(FORWARD_TYPES)
             return Names(self.catalog.by_variant[self.variant], free, self.catalog.names)
+        scopes = list(_scopes(query))
+        if not any(map(_is_open, scopes)):
+            return self._bound(query, _visible(tuple([at.sources for at in scopes])))
         found: set[str] = set()
         hidden: set[str] = set()
         free = False
-        for at in _scopes(query):
+        for at in scopes:
             if _is_open(at):
                 found |= set(self.catalog.types) - hidden
                 found |= {name for _, relation in at.named_tables for name in relation.types} - hidden
@@ -162,10 +177,22 @@ class BareColumn:
             found = {name for name in found if len(self._types(query, name)) >= self.variant}
         if self.variant == 1:
             found |= _aliases(query).keys()
-        if query.bound and query.is_grouped:
-            # A column that is no group, and that no aggregate holds, could not go on.
-            found = {name for name in found if self.after(query, name) is not None}
-        return Names(words_of(found), free, self.catalog.names)
+        return Names(words_of(self._followed(query, found)), free, self.catalog.names)
+
+    def _bound(self, query: Query, visible: Words) -> Names:
+        """Those that are in scope where no FROM is still to come: each has one type."""
+        if self.variant != 1:
+            return Names(words_of(()), False, self.catalog.names)
+        aliases = _aliases(query)
+        if not aliases and not query.is_grouped:
+            return Names(visible, False, self.catalog.names)
+        return Names(words_of(self._followed(query, {*visible.members, *aliases})), False, self.catalog.names)
+
+    def _followed(self, query: Query, names: set[str]) -> set[str]:
+        """Those that may go on: where rows are grouped, a column must be a group, or an aggregate must hold it."""
+        if not (query.bound and query.is_grouped):
+            return names
+        return {name for name in names if self.after(query, name) is not None}
 
     def _types(self, query: Query, name: str) -> tuple[str, ...]:
         found: dict[str, None] = {}

@@ -187,9 +187,12 @@ def _applied(system: TypeSystem, wait: Wait, right: str) -> str | None:
 
 
 def signed(operand: Operand, sign: str) -> Operand | None:
-    """A sign before an operand."""
+    """A sign before an operand, of which there are two in a row at most.
+
+    Nobody writes more, and tokens of 32 signs would have a place behind each of them.
+    """
     goal = hopes(operand) & sum(BIT[name] for name in operand.system.prefixes[sign])
-    if operand.type or not goal:
+    if operand.type or not goal or [wait.operator for wait in operand.waits[-2:]] == ["sign", "sign"]:
         return None
     return operand._replace(waits=(*operand.waits, Wait("sign", "", goal)), label=("", 0))
 
