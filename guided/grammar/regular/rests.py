@@ -108,11 +108,11 @@ def _found(expr: Expr, spelled: bool) -> Lengths:
     match expr.kind:
         case Kind.BYTES:
             mask = cast(int, expr.parts[0])
-            size = min(_spelled(byte) for byte in range(256) if mask >> byte & 1) if spelled else 1
+            size = next(size for size, some in _SIZES if mask & some) if spelled else 1
             return size, size
         case Kind.LITERAL:
             data = cast(bytes, expr.parts[0])
-            size = sum(map(_spelled, data)) if spelled else len(data)
+            size = sum(map(_SPELLED.__getitem__, data)) if spelled else len(data)
             return size, size
         case Kind.CONCAT:
             least = most = 0
@@ -179,13 +179,15 @@ def _high(expr: Expr) -> int | None:
     return cast("int | None", expr.parts[2])
 
 
-def _spelled(byte: int) -> int:
-    """Bytes in which a JSON string spells a byte of its text."""
-    return between(byte, byte)
-
-
 def between(low: int, high: int) -> int:
-    """The same of the one that takes least of some."""
+    """Bytes in which a JSON string spells that of some bytes of its text which takes least."""
     if any(max(low, a) <= min(high, b) for a, b in RAW_BYTES):
         return 1
     return 2 if any(low <= byte <= high for byte in _SHORT) else 6
+
+
+_SPELLED = tuple(between(byte, byte) for byte in range(256))
+"""Bytes in which a JSON string spells each byte of its text."""
+
+_SIZES = tuple((size, sum(1 << byte for byte in range(256) if _SPELLED[byte] == size)) for size in (1, 2, 6))
+"""The sizes, and the bit set of those that have each."""
