@@ -152,6 +152,7 @@ class Heads:
         self._sign_ends: dict[str, frozenset[int]] = {}
         self._numbers: dict[tuple[Starts, bytes], Numbers] = {}
         self._runs: dict[Starts, dict[bytes, list[int]]] = {}
+        self._begun: dict[tuple[Starts, int], Starts] = {}
 
     @staticmethod
     def of(vocabulary: Vocabulary, lexis: Lexis) -> Heads:
@@ -176,6 +177,13 @@ class Heads:
         """The children of nodes by some bytes."""
         found = (self.walks.children(node).get(byte) for node in nodes for byte in some)
         return [child for child in found if child is not None]
+
+    def begun(self, starts: Starts, byte: int) -> Starts:
+        """The nodes behind the first byte of a literal."""
+        found = self._begun.get((starts, byte))
+        if found is None:
+            found = self._begun[starts, byte] = self.walks.starts(self.after(starts.nodes.tolist(), (byte,)))
+        return found
 
     def after_sign(self, sign: str) -> frozenset[int]:
         """The bytes that would be read together with a sign, or be refused behind it."""

@@ -369,11 +369,11 @@ class _Writing:
         elif sets:
             for byte in _DIGITS:
                 after_digit = self.language.step(At(place, Reading.BLANK, b""), byte)
-                begun = self.heads.after(starts.nodes.tolist(), (byte,))
-                if after_digit is not None and begun:
-                    self._allow(self.walks.tokens_at(begun))
-                    self._stepped(self.walks.starts(begun), after_digit)
-                    self._crossed(after_digit, begun, AFTER_NUMBER)
+                begun = self.heads.begun(starts, byte)
+                if after_digit is not None and begun.nodes.size:
+                    self._allow(begun.row)
+                    self._stepped(begun, after_digit)
+                    self._crossed(after_digit, begun.nodes.tolist(), AFTER_NUMBER)
 
     def _longer_signs(self, at: At, sign: str) -> None:
         """Allow the tokens that go on with a longer sign."""

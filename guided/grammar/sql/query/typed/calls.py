@@ -61,6 +61,9 @@ def may_be_window(query: Query) -> bool:
     return query.clause in (Clause.SELECT, Clause.ORDER, Clause.QUALIFY) and not query.calls
 
 
+_NO_WORDS = words_of(())
+
+
 class FunctionName:
     """A function of one kind, where such may be called; windows are aggregates, too."""
 
@@ -73,7 +76,7 @@ class FunctionName:
 
     def allowed(self, query: Query) -> Names:
         """All of the kind, or none."""
-        return Names(self._words if opened(query, self.kind) is not None else words_of(()))
+        return Names(self._words if opened(query, self.kind) is not None else _NO_WORDS)
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the call open."""

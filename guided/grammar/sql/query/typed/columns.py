@@ -22,6 +22,7 @@ __all__ = ["MOST_VARIANTS", "BareColumn", "Catalog", "QualifiedColumn", "Qualifi
 _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 FORWARD_TYPES = ("int8", "numeric", "text", "date")
 """The types that a column may have which only a sub-query behind will define; more would make masks slow."""
+_NONE = Names(words_of(()))
 _GUESSES = (4, 2, 1)
 """How many of them are tried for the first such column of a query, for the second, and for others."""
 MOST_VARIANTS = 7
@@ -55,6 +56,11 @@ class Catalog:
     def tables(self) -> Words:
         """The names of all relations."""
         return words_of(self.relations)
+
+    @cached_property
+    def with_columns(self) -> Words:
+        """Those that have columns which can be named."""
+        return words_of(name for name, relation in self.relations.items() if relation.types)
 
     @cached_property
     def types(self) -> dict[str, tuple[str, ...]]:
@@ -152,9 +158,9 @@ class BareColumn:
     def allowed(self, query: Query) -> Names:
         """Those that are in scope; before FROM all that a FROM can bind."""
         if not do.open_operand(query) or _is_leaf(query):
-            return Names(words_of(()))
+            return _NONE
         if not self.variant and not (_is_open(query) and query.top.plain and not query.top.waits):
-            return Names(words_of(()))
+            return _NONE
         if _is_open(query) and not query.named_tables and (query.outside is None or query.is_local):
             free = self.catalog.forward and self.variant <= len(FORWARD_TYPES)
             return Names(self.catalog.by_variant[self.variant], free, self.catalog.names)
@@ -290,7 +296,11 @@ class Qualifier:
     def allowed(self, query: Query) -> Names:
         """The sources in scope; before FROM tables and names that FROM can introduce."""
         if _is_leaf(query):
-            return Names(words_of(()))
+            return _NONE
+        alone = _is_open(query) and not query.named_tables and query.outside is None and query.followed is None
+        if alone and (self.column is None or self.column.variant is None):
+            # Each table stands for itself, so it need not be tried whether it has a column.
+            return Names(self.catalog.tables if self.column is None else self.catalog.with_columns, True)
         found: set[str] = set()
         free = False
         for at in _scopes(query):
@@ -338,10 +348,10 @@ class QualifiedColumn:
     def allowed(self, query: Query) -> Names:
         """The columns of the source; of one that FROM is to introduce those of relations that have all used so far."""
         if self.variant == 0 and not (_is_open(query) and query.top.plain and not query.top.waits):
-            return Names(words_of(()))
+            return _NONE
         found, is_open = self._known(query)
         if found is None:
-            return Names(words_of(()))
+            return _NONE
         free = is_open and self.catalog.forward and query.name not in self._named(query)
         if self.variant:
             found = {name: types for name, types in found.items() if len(types) >= self.variant}
