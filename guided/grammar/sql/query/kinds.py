@@ -470,7 +470,8 @@ def wanted_names(query: Query) -> frozenset[str]:
     missing = unbound(around)
     if not missing:
         return frozenset()
-    qualifier = min((pending.qualifier for pending in missing), key=lambda name: (name is not None, name or ""))
+    # Those with a qualifier first: what is defined for the others would be in the way of its source.
+    qualifier = min((pending.qualifier for pending in missing), key=lambda name: (name is None, name or ""))
     names = {pending.column for pending in missing if pending.qualifier == qualifier} - {"*"}
     if query.is_distinct and any(output.star is not None for output in query.outputs):
         # Its other columns must have names that nothing else has.

@@ -46,7 +46,8 @@ def wanted(query: Query) -> list[tuple[str, str]]:
     missing = unbound(around)
     if not missing:
         return []
-    qualifier = min((pending.qualifier for pending in missing), key=lambda name: (name is not None, name or ""))
+    # Those with a qualifier first: what is defined for the others would be in the way of its source.
+    qualifier = min((pending.qualifier for pending in missing), key=lambda name: (name is None, name or ""))
     taken = {output.name for output in query.outputs}
     found: dict[str, str] = {}
     for pending in missing:

@@ -74,3 +74,15 @@ def test_lateral_can_be_ended(constraint, text):
     end = constraint.shortest_text(state)
     assert len(end) <= constraint.completion_bound(state)
     assert constraint.is_accepting(constraint.advance_bytes(state, end))
+
+
+@pytest.mark.parametrize("dialect", ["postgresql", "duckdb", "sqlite", "mysql"])
+@pytest.mark.parametrize(("qualifiers", "names"), [(6, 20), pytest.param(20, 100, marks=pytest.mark.slow)])
+def test_many_names_that_wait_for_their_sources_have_a_short_end(dialect: str, qualifiers: int, names: int) -> None:
+    """No source defines what another is to have: the end grows with the names, not with names times sources."""
+    language = query_language(DatabaseSchema((Table("gates", (Column("id", "integer"),)),), dialect=dialect))
+    terms = [f"q{n} . c{n}" for n in range(qualifiers)] + [f"n{n}" for n in range(names)]
+    at: Any = language.start
+    for byte in f"SELECT {', '.join(terms)}".encode():
+        at = language.step(at, byte)
+    assert len(language.rest(at)) < 16 * len(terms)
