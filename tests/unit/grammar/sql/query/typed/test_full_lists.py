@@ -86,3 +86,16 @@ def test_many_names_that_wait_for_their_sources_have_a_short_end(dialect: str, q
     for byte in f"SELECT {', '.join(terms)}".encode():
         at = language.step(at, byte)
     assert len(language.rest(at)) < 16 * len(terms)
+
+
+@pytest.mark.parametrize(("dialect", "text"), [
+    ("postgresql", "SELECT true BETWEEN 'a' || 0"),
+    ("postgresql", "SELECT true = 'a' ||"),
+    ("duckdb", "SELECT true = 'a' ||"),
+])  # fmt: skip
+def test_what_no_cast_makes_a_condition_a_pattern_does(dialect: str, text: str) -> None:
+    language = query_language(DatabaseSchema((Table("gates", (Column("id", "integer"),)),), dialect=dialect))
+    at: Any = language.start
+    for byte in text.encode():
+        at = language.step(at, byte)
+    assert len(language.rest(at)) <= 16
