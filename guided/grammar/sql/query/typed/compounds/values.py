@@ -7,7 +7,7 @@ from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed.alternatives import alike
 from guided.grammar.sql.query.typed.scope import Clause, Output, Query
 from guided.grammar.sql.query.typed.system import TypeSystem
-from guided.grammar.sql.query.typed.types import ALL, BIT, LITERALS, common, settled
+from guided.grammar.sql.query.typed.types import ALL, BIT, LITERALS, OTHER, common, settled
 
 __all__ = ["values"]
 
@@ -26,6 +26,9 @@ def _begin(query: Query) -> Query | None:
     """Behind VALUES: there will be no sources."""
     leads = query.in_part and query.result is None and query.parent is not None and query.parent.result is None
     if leads and not query.system.leading_values:
+        return None
+    if not all(_settling(query.system, goal) & ~BIT[OTHER] for goal in query.goals or ()):
+        # No expression without sources is of such a type.
         return None
     return query._replace(clause=Clause.VALUES, bound=True)
 

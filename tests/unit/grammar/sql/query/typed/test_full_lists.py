@@ -99,3 +99,15 @@ def test_what_no_cast_makes_a_condition_a_pattern_does(dialect: str, text: str) 
     for byte in text.encode():
         at = language.step(at, byte)
     assert len(language.rest(at)) <= 16
+
+
+@pytest.mark.parametrize(("dialect", "kind"), [("postgresql", "point"), ("duckdb", "GEOMETRY")])
+def test_no_values_stand_beside_a_type_that_no_expression_has(dialect: str, kind: str) -> None:
+    table = Table("gates", (Column("id", "integer"), Column("place", kind)))
+    language = query_language(DatabaseSchema((table,), dialect=dialect))
+    assert language.reads(b"SELECT * FROM gates UNION ALL SELECT 1, NULL")
+    assert language.reads(b"SELECT id FROM gates UNION ALL VALUES (1)")
+    at: Any = language.start
+    for byte in b"SELECT * FROM gates UNION ALL VALUES (":
+        at = None if at is None else language.step(at, byte)
+    assert at is None or language.end(at) is not None
