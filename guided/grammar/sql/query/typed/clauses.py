@@ -254,7 +254,7 @@ def begin_where(query: Query) -> Query:
 
 
 def begin_group(query: Query) -> Query | None:
-    """Behind GROUP BY; not where a column could not be named there, or has no order."""
+    """Before GROUP BY; not where a column could not be named there, or has no order."""
     if query.distinct_on:
         return None
     for output in query.outputs:

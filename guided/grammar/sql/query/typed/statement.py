@@ -162,7 +162,7 @@ def _group(dialect: TypedDialect, catalog: names.Catalog, body: Node) -> Node:
     terms = seq(term, Star(seq(_COMMA, term), lacks))
     if dialect.system.all_columns:
         terms = choice(terms, seq(words("ALL"), Action(clauses.group_all)))
-    group_by = seq(words("GROUP BY"), Action(clauses.begin_group), terms, Action(clauses.grouped), maybe(having))
+    group_by = seq(Action(clauses.begin_group), words("GROUP BY"), terms, Action(clauses.grouped), maybe(having))
     return choice(Action(clauses.grouped), group_by, seq(Action(clauses.all_rows), having))
 
 

@@ -111,3 +111,14 @@ def test_no_values_stand_beside_a_type_that_no_expression_has(dialect: str, kind
     for byte in b"SELECT * FROM gates UNION ALL VALUES (":
         at = None if at is None else language.step(at, byte)
     assert at is None or language.end(at) is not None
+
+
+@pytest.mark.parametrize("dialect", ["postgresql", "duckdb"])
+@pytest.mark.parametrize("columns", ["g.*", "g.notes", "id, notes"])
+def test_no_groups_are_begun_where_a_column_can_be_none(dialect: str, columns: str) -> None:
+    table = Table("gates", (Column("id", "integer"), Column("notes", "json")))
+    language = query_language(DatabaseSchema((table,), dialect=dialect))
+    at: Any = language.start
+    for byte in f"SELECT {columns} FROM gates g GROUP BY".encode():
+        at = None if at is None else language.step(at, byte)
+    assert at is None or language.end(at) is not None
