@@ -165,7 +165,7 @@ class Matcher:
 
 
 def step(matchers: Sequence[Matcher], tokens: Sequence[int]) -> list[KeptRow | None]:
-    """Go on by ``tokens[i]`` in ``matchers[i]``, all others; the masks after them, which must not be written to.
+    """Go on by ``tokens[i]`` in ``matchers[i]``, no two the same; the masks after them, which must not be written to.
 
     None is for a matcher that has not moved: `Matcher.accept` and `Matcher.fill` say what becomes of it.  That may take
     long, or its text ends; see `guided.constraint.stepping.step_rows`.
