@@ -67,7 +67,7 @@ class Compiler:
         the most and is often asked for again.
         """
         stops = tuple(sorted(set(ends))) if ends else None
-        if request.is_made_of_prompts:
+        if self.awaits_prompt(request):
             return make(request.text, self.vocabularies.ending_with(stops), prompt)
         key = (request, stops)
         with self._lock:
@@ -93,6 +93,14 @@ class Compiler:
         metrics.compiled(request.kind.value, time.perf_counter() - began)
         self._keep(key, found)
         return found
+
+    def awaits_prompt(self, request: Request) -> bool:
+        """See `Request.is_made_of_prompts`: a name that there is not is refused, and counted, here."""
+        try:
+            return request.is_made_of_prompts
+        except GuidedError as error:
+            metrics.refused(request.kind.value, type(error).__name__)
+            raise
 
     def _keep(self, key: tuple[Request, tuple[int, ...] | None], made: Constrains | LimitError) -> None:
         with self._lock:

@@ -15,6 +15,7 @@ from vllm.exceptions import VLLMValidationError
 
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, LimitError, UnsupportedError, VocabularyError
+from guided.serving import metrics
 from guided.serving.compilation import Compiler, compiler_for
 from guided.serving.matcher import Matcher
 from guided.serving.vllm.asked import WHOLE, asked, field_of, most_tokens
@@ -65,22 +66,29 @@ def validate(sampling_params: Any, model_config: Any, config: Any, tokenizer: An
         request = asked(params, config)
         field = field_of(request.kind)
         # What is made of the prompt is made where the prompt is, in the engine.
-        if not request.is_made_of_prompts:
+        constraint = None
+        if not compiler.awaits_prompt(request):
             constraint = compiler.constraint(request, _ends(compiler, sampling_params))
-            if most_tokens(sampling_params) is not None:
-                field = f"extra_args.{WHOLE}"
+        if most_tokens(sampling_params) is not None:
+            field = f"extra_args.{WHOLE}"
+            try:
                 _check_budget(constraint, most_tokens(sampling_params), config)
+            except GuidedError as error:
+                metrics.refused(request.kind.value, type(error).__name__)
+                raise
     except GuidedError as error:
         raise VLLMValidationError(f"guided: {error}", parameter=field) from error
     params._backend = NAME
     params._backend_was_auto = auto
 
 
-def _check_budget(constraint: Constrains, most: int | None, config: Any) -> None:
+def _check_budget(constraint: Constrains | None, most: int | None, config: Any) -> None:
     if config.reasoning_parser and not config.enable_in_reasoning:
         raise UnsupportedError(
             "how many tokens are left when reasoning ends is not known before", remedy=f"Ask without {WHOLE!r}."
         )
+    if constraint is None:
+        return
     try:
         Matcher(constraint, most)
     except LimitError as error:

@@ -11,7 +11,9 @@ from pydantic import TypeAdapter
 
 import guided
 import guided.serving.vllm as plug_in
+from guided.serving import metrics
 from guided.serving.compilation import Compiler
+from guided.serving.named import VARIABLE
 from tests.unit.serving.vllm import stand_ins
 from tests.unit.serving.vllm.stand_ins import MODEL, TOKENIZER, StructuredOutputsParams, put_in
 
@@ -124,6 +126,27 @@ def test_whole_texts_need_tokens_that_are_known(vllm):
     params.max_tokens = 2
     with pytest.raises(stand_ins.VLLMValidationError, match=r"2 tokens are left.* Raise max_tokens\."):
         verify(vllm, params)
+
+
+def test_whole_texts_of_what_is_made_of_prompts_know_no_reasoning_either(vllm, monkeypatch):
+    monkeypatch.setenv(VARIABLE, "tests.unit.serving.test_named:CONSTRAINTS")
+    params = asking(vllm, grammar="%named echo")
+    params.extra_args = {"guided_whole": True}
+    verify(vllm, params)
+    with pytest.raises(stand_ins.VLLMValidationError, match="when reasoning ends"):
+        verify(vllm, params, reasoning_parser="deepseek_r1")
+
+
+def test_all_that_is_refused_is_counted(vllm, monkeypatch):
+    counted = []
+    monkeypatch.setattr(metrics, "refused", lambda kind, error: counted.append((kind, error)))
+    monkeypatch.setenv(VARIABLE, "tests.unit.serving.test_named:CONSTRAINTS")
+    short = asking(vllm, regex="[0-9]*!{4}")
+    short.extra_args, short.max_tokens = {"guided_whole": True}, 2
+    for refused in (asking(vllm, grammar="%named other"), asking(vllm, regex="("), short):
+        with pytest.raises(stand_ins.VLLMValidationError):
+            verify(vllm, refused)
+    assert counted == [("named", "GrammarError"), ("regex", "GrammarError"), ("regex", "LimitError")]
 
 
 def engine(vllm, drafts=0):
