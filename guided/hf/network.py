@@ -214,9 +214,8 @@ class Network:
             columns = cache.place.columns
             if columns is not None and not self.model.training:
                 at, where = torch.tensor(wanted, dtype=torch.long).reshape(-1, 2), self._ids(positions)
-                if self.before_passes is not None:
-                    self.before_passes()
-                found = self.traced.run(self.architecture, cache.layers, ids, where, mask, columns, at)
+                begin = self.before_passes
+                found = self.traced.run(self.architecture, cache.layers, ids, where, mask, columns, at, begin)
                 if found is not None:
                     return Scores(found, {}, None)
         inputs: dict[str, Any] = {self.architecture.cache_name: cache.given, "use_cache": True}

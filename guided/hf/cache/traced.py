@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -144,10 +144,12 @@ class TracedPasses:
         mask: torch.Tensor,
         columns: torch.Tensor,
         wanted: torch.Tensor,
+        begin: Callable[[], None] | None,
     ) -> torch.Tensor | None:
         """The scores at ``wanted``, ``int64[k, 2]``, whose keys and values are stored then; None where it cannot.
 
         ``columns`` say where the new tokens go, and all layers must have room for them, as `RowCache` has.
+        ``begin`` is called when nothing is left to do but the recorded operations, and not where there are none.
         """
         recording = self._recordings[ids.shape[1] == 1]
         if recording.refused or any(type(layer) is not RowLayer or layer.stored is None for layer in layers):
@@ -156,7 +158,7 @@ class TracedPasses:
             if any(self._hooks):
                 return None
             stored = [states for layer in layers for states in layer.views(columns.shape[1])]
-            return recording.scores(architecture, (ids, positions, mask, columns, wanted, *stored))
+            return recording.scores(architecture, (ids, positions, mask, columns, wanted, *stored), begin)
 
 
 class _Recording:
@@ -172,10 +174,14 @@ class _Recording:
         """Were enough passes the same?"""
         return not self.refused and len(self._shapes) >= COMPARED
 
-    def scores(self, architecture: Architecture, given: tuple[torch.Tensor, ...]) -> torch.Tensor | None:
+    def scores(
+        self, architecture: Architecture, given: tuple[torch.Tensor, ...], begin: Callable[[], None] | None
+    ) -> torch.Tensor | None:
         """Those of a pass; None where there can be no recording."""
         if self._module is None and not self._record(_Recorded(architecture), given):
             return None
+        if begin is not None:
+            begin()
         found: torch.Tensor = self._module(*given)
         if self.is_trusted:
             return found

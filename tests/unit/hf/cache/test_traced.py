@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from guided.hf.cache.row_layers import RowLayer
 from guided.hf.cache.traced import TracedPasses
 from guided.hf.language_model import TransformersModel
 from guided.hf.network import Caching
@@ -56,6 +57,17 @@ def test_scores_are_the_same_to_the_bit(name: str) -> None:
     ours = traced(model)
     assert TracedPasses.of(model).trusted == (True, True), TracedPasses.of(model).refused
     assert all(map(torch.equal, run(ours), run(plain(model))))
+
+
+def test_what_runs_beside_a_pass_is_begun_when_all_else_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other threads would have the interpreter before the pass otherwise."""
+    ours, came = traced(build("llama-gqa")), list[str]()
+    rows = ours.start([[5, 6, 7], [8, 9]])
+    views = RowLayer.views
+    monkeypatch.setattr(RowLayer, "views", lambda self, new: came.append("views") or views(self, new))
+    ours.before_passes(lambda: came.append("begun"))
+    rows.extend([[1], [2]])
+    assert came[-1] == "begun" and came.count("begun") == 1 and "views" in came
 
 
 def test_the_model_is_left_alone_but_for_what_it_is_asked_besides(monkeypatch: pytest.MonkeyPatch) -> None:

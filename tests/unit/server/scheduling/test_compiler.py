@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+from concurrent.futures import Future
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -112,6 +114,27 @@ def test_requests_used_long_ago_are_forgotten() -> None:
         compiler.close()
 
     asyncio.run(run())
+
+
+def test_to_forget_one_request_not_all_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+
+    class Counting(Future[Any]):
+        def done(self) -> bool:
+            asked.append(self)
+            return super().done()
+
+    async def run() -> None:
+        monkeypatch.setattr(scheduling_compiler, "Future", Counting)
+        compiler = Compiler(VOCABULARY, CompilerLimits(remembered=20))
+        for n in range(1, 41):
+            await compiler.compiled(Request(RequestKind.REGEX, "a" * n))
+        assert len(compiler._known) == 20
+        compiler.close()
+
+    asyncio.run(run())
+    # One of those that are kept, and the kernels' own each time; all of them would be 20 times 21.
+    assert len(asked) < 150
 
 
 def test_the_seconds_begin_when_the_kernels_are_there(monkeypatch: pytest.MonkeyPatch) -> None:

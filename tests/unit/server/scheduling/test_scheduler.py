@@ -325,9 +325,14 @@ def test_a_token_comes_while_the_next_pass_runs(model: LoadedModel, monkeypatch:
     growing = threading.Event()
 
     def waiting(self: TracedPasses, *arguments: Any) -> Any:
-        if growing.is_set() and not came.wait(20):
-            late.append(1)
-        return run(self, *arguments)
+        *given, begin = arguments
+
+        def begun() -> None:
+            begin()
+            if growing.is_set() and not came.wait(20):
+                late.append(1)
+
+        return run(self, *given, begun)
 
     def advancing(self: Lane) -> None:
         growing.set()
