@@ -63,11 +63,9 @@ def _exponentials(values, n, top, temperature, weights):
 
 
 @inner
-def _norm(values, n, top, weights):
-    """The logarithm of the sum of the exponentials of the first values, of which ``top`` is the greatest."""
-    if top == _NONE:
-        return top
-    return math.log(_exponentials(values, n, top, 1.0, weights)) + top
+def _norm(total, top):
+    """The logarithm of what scores come to, by the sum of ``exp(value - top)``; ``top`` where that is none."""
+    return top if top == _NONE else math.log(total) + top
 
 
 @inner
@@ -87,12 +85,8 @@ def _allowed(line, mask, width, values, places):
 
 
 @inner
-def _place(weights, n, share):
-    """The first place up to which the weights come to more than a share of their sum, run by run; one with a weight."""
-    total = 0.0
-    for low in range(0, n, _RUN):
-        total += _sum(weights, low, min(low + _RUN, n))
-    wanted = share * total
+def _place(weights, n, wanted):
+    """The first place up to which the weights come to more than was wanted, run by run; one with a weight."""
     before = 0.0
     last = np.int64(0)
     for low in range(0, n, _RUN):
@@ -138,7 +132,9 @@ def draw_rows(scores, masks, laws, shift_starts, shift_tokens, shift_amounts, ro
     for i in range(scores.shape[0]):
         for k in range(width):
             line[k] = scores[i, k]
-        whole = _norm(line, width, _greatest(line, width), weights)
+        top = _greatest(line, width)
+        total = _exponentials(line, width, top, 1.0, weights)
+        whole = _norm(total, top)
         shifted = shift_starts[i + 1] > shift_starts[i]
         for k in range(shift_starts[i], shift_starts[i + 1]):
             line[shift_tokens[k]] += shift_amounts[k]
@@ -148,7 +144,8 @@ def draw_rows(scores, masks, laws, shift_starts, shift_tokens, shift_amounts, ro
         masked = masks[i, 2] > 0
         if masked:
             if shifted:
-                found[i, 5] = _norm(line, width, _greatest(line, width), weights)
+                top = _greatest(line, width)
+                found[i, 5] = _norm(_exponentials(line, width, top, 1.0, weights), top)
             n = _allowed(line, uint32_rows(masks, i)[0], width, values, places)
             chosen = values
         top = _greatest(chosen, n)
@@ -156,14 +153,16 @@ def draw_rows(scores, masks, laws, shift_starts, shift_tokens, shift_amounts, ro
             found[i, 3] = _NONE if math.isfinite(whole) else whole
             continue
         if masked or shifted:
-            found[i, 3] = _norm(chosen, n, top, weights)
+            total = _exponentials(chosen, n, top, 1.0, weights)
+            found[i, 3] = _norm(total, top)
         if not masked:
             found[i, 5] = found[i, 3]
         temperature = laws[i, 0]
         place = np.int64(0)
         if temperature > 0.0:
-            total = _exponentials(chosen, n, top, temperature, weights)
-            place = _place(weights, n, laws[i, 1])
+            if temperature != 1.0:  # Those of temperature 1 are there.
+                total = _exponentials(chosen, n, top, temperature, weights)
+            place = _place(weights, n, laws[i, 1] * total)
             found[i, 1] = (chosen[place] - top) / temperature - math.log(total)
         else:
             while chosen[place] != top:
