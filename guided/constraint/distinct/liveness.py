@@ -100,7 +100,7 @@ class Liveness:
         """The same of a value that may begin, or of what else may come in a container that is part of an item."""
         if level.expects is Expects.VALUE and self.supply.is_open_value(state):
             return True
-        return level.collects and not level.compares and self.supply.containers.goes_on(state, level.expects)
+        return level.collects and not level.compares and self.supply.is_open_container(state, level.expects)
 
     def _is_open_behind_escape(self, state: int, text: Text) -> bool:
         """The same behind one way to end the escape that is being read."""
@@ -115,7 +115,7 @@ class Liveness:
         if pending:
             return self.supply.is_open_string(state, mode, pending)
         if mode is Mode.BETWEEN:
-            return self.supply.is_open_value(state) if in_array else self.supply.containers.goes_on(state)
+            return self.supply.is_open_value(state) if in_array else self.supply.is_open_container(state)
         return self.supply.is_open(state, mode)
 
     def behind_space(self, state: int) -> tuple[int, ...]:

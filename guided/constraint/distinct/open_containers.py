@@ -25,6 +25,9 @@ _SPACE, _CLOSE = b" \t\n\r", b"]}"
 _OPEN_ARRAY, _OPEN_OBJECT = b"[{"
 
 
+IsOpen = Callable[[int], bool]
+
+
 class _Reads(IntEnum):
     """What comes next, or is being read."""
 
@@ -57,34 +60,36 @@ _EXPECTED = {
 
 
 class OpenContainers:
-    """Answers for the states of one automaton; its lock must be held."""
+    """Answers for the states of one automaton; its lock must be held.
 
-    def __init__(self, steps: Steps, is_open: Callable[[int], bool]) -> None:
-        """``is_open``: can a string or number begin in a state of which infinitely many may come?"""
+    ``is_open`` says whether a string or number can begin in a state of which infinitely many may come.  It comes with
+    each question, and is always the same: kept, it would keep whose it is, which keeps this.
+    """
+
+    def __init__(self, steps: Steps) -> None:
         self._steps = steps
-        self._is_open = is_open
         self._found: dict[tuple[int, _Reads], bool] = {}
 
-    def may_begin(self, state: int) -> bool:
+    def may_begin(self, state: int, is_open: IsOpen) -> bool:
         """Can such a container begin in a state?  Wrong only where it says False."""
         steps = self._steps
         within = (steps.byte_step(state, byte) for byte in (_OPEN_OBJECT, _OPEN_ARRAY))
-        return any(self.goes_on(after) for after in within if after > FINISHED)
+        return any(self.goes_on(after, Expects.NAME, is_open) for after in within if after > FINISHED)
 
-    def goes_on(self, state: int, expects: Expects = Expects.NAME) -> bool:
+    def goes_on(self, state: int, expects: Expects, is_open: IsOpen) -> bool:
         """Within a container, between its parts: can such a thing come before it ends?"""
         start = (state, _EXPECTED[expects])
         found = self._found.get(start)
         if found is None:
-            found = self._found[start] = self._steps.open_names and self._search(start)
+            found = self._found[start] = self._steps.open_names and self._search(start, is_open)
         return found
 
-    def _search(self, start: tuple[int, _Reads]) -> bool:
+    def _search(self, start: tuple[int, _Reads], is_open: IsOpen) -> bool:
         """Depth first, for a way that closes nothing.  Undeclared names on it can be new ones."""
         stack, seen = [start], {start}
         while stack and len(seen) < _MOST_PLACES:
             at, reads = stack.pop()
-            if reads <= _Reads.VALUE and self._is_open(at):
+            if reads <= _Reads.VALUE and is_open(at):
                 return True
             for byte, then in self._ways(at, reads):
                 place = (self._steps.byte_step(at, byte), then)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from guided.constraint.distinct.json_text import BACKSLASH, QUOTE, Mode
+from guided.constraint.distinct.json_text import BACKSLASH, QUOTE, Expects, Mode
 from guided.constraint.distinct.lexer_strings import LETTERS, LexerStrings
 from guided.constraint.distinct.open_containers import OpenContainers
 from guided.constraint.distinct.steps import Steps
@@ -57,7 +57,7 @@ class Supply:
         self._escapes_only: dict[int, bool] = {}
         self._open: dict[tuple[int, Mode], bool] = {}
         self._open_values: dict[int, bool] = {}
-        self.containers = OpenContainers(steps, self.is_open_scalar)
+        self._containers = OpenContainers(steps)
         self._infinite: dict[tuple[int, bytes], bool] = {}
         self._escaped: dict[tuple[int, bytes], tuple[int, int]] = {}
         self._counts: dict[tuple[int, bytes], tuple[int, int]] = {}
@@ -182,7 +182,11 @@ class Supply:
 
     def is_open_value(self, state: int) -> bool:
         """Can a value begin here of which infinitely many may come?"""
-        return self.is_open_scalar(state) or self.containers.may_begin(state)
+        return self.is_open_scalar(state) or self._containers.may_begin(state, self.is_open_scalar)
+
+    def is_open_container(self, state: int, expects: Expects = Expects.NAME) -> bool:
+        """Between the parts of a container: can infinitely many things come before it ends?"""
+        return self._containers.goes_on(state, expects, self.is_open_scalar)
 
     def is_open_scalar(self, state: int) -> bool:
         """Can a string or number begin here of which infinitely many may come?"""

@@ -47,7 +47,7 @@ def test_containers_of_infinitely_many_values(items: Any, expected: bool) -> Non
     machine = _compiled(items)._machine
     assert isinstance(machine, DistinctMachine)
     state = machine.inner.advance_text(machine.inner.start, b"[")
-    assert machine.supply.containers.may_begin(state) == expected
+    assert machine.supply._containers.may_begin(state, machine.supply.is_open_scalar) == expected
 
 
 def test_items_that_repeat_others_are_mostly_read_without_a_walk(monkeypatch: pytest.MonkeyPatch) -> None:
