@@ -13,7 +13,9 @@ from enum import Enum
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 from transformers.modeling_outputs import BaseModelOutput
 
@@ -213,7 +215,7 @@ class Network:
         if self.traced is not None and needs == NOTHING and isinstance(mask, torch.Tensor) and encoded is None:
             columns = cache.place.columns
             if columns is not None and not self.model.training:
-                at, where = torch.tensor(wanted, dtype=torch.long).reshape(-1, 2), self._ids(positions)
+                at, where = self.given(np.array(wanted, np.int64).reshape(-1, 2)), self._ids(positions)
                 begin = self.before_passes
                 found = self.traced.run(self.architecture, cache.layers, ids, where, mask, columns, at, begin)
                 if found is not None:
@@ -310,14 +312,17 @@ class Network:
         """
         kinds = self.architecture.mask_kinds or (MaskKind("full_attention"),)
         width = max(past) + new
-        before = torch.tensor(past, device=self.device)[:, None, None]
-        column = torch.arange(width, device=self.device)[None, None, :]
-        own = column - before  # the new token that a column holds, negative for old ones
+        positions: Any
+        at: Any
+        allowed: Any
         if ancestors is None:
-            positions = before[:, :, 0] + torch.arange(new, device=self.device)[None, :]
-            at = column.expand(len(past), 1, width)
-            allowed = column <= positions[:, :, None]
+            positions = np.array(past, np.int64)[:, None] + np.arange(new)
+            at = np.arange(width)[None, None, :]
+            allowed = at <= positions[:, :, None]
         else:
+            before = torch.tensor(past, device=self.device)[:, None, None]
+            column = torch.arange(width, device=self.device)[None, None, :]
+            own = column - before  # the new token that a column holds, negative for old ones
             positions = torch.tensor(depths, device=self.device)
             inside = (own >= 0) & (own < new)
             index = own.clamp(0, new - 1).expand(len(past), new, width)
@@ -330,7 +335,8 @@ class Network:
                 shown = shown & (at > positions[:, :, None] - kind.window)
             if kind.chunk is not None:
                 shown = shown & (at // kind.chunk == positions[:, :, None] // kind.chunk)
-            masks[kind.name] = self._as_given(shown[:, None])
+            whole = shown[:, None]
+            masks[kind.name] = self._as_given(whole if ancestors is not None else self.given(whole))
         return masks if len(masks) > 1 else next(iter(masks.values()))
 
     def _as_given(self, shown: torch.Tensor) -> torch.Tensor:
@@ -354,5 +360,14 @@ class Network:
         column = torch.arange(width, device=self.device)
         return (column[None] < torch.tensor(lengths, device=self.device)[:, None]).long()
 
-    def _ids(self, rows: list[list[int]]) -> torch.Tensor:
-        return torch.tensor(rows, dtype=torch.long, device=self.device)
+    def _ids(self, rows: Sequence[Sequence[int]]) -> torch.Tensor:
+        return self.given(np.array(rows, np.int64))
+
+    def given(self, values: NDArray[Any]) -> torch.Tensor:
+        """An array as a tensor where the model is.
+
+        Each operation on tensors gives the interpreter up, and so does each of them that is dropped.  With other
+        threads at work whoever lays a pass out with tensors waits for them every time.
+        """
+        found = torch.from_numpy(values)
+        return found if self.device.type == "cpu" else found.to(self.device)

@@ -105,13 +105,19 @@ class RowLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
                 shown[rows, :, place.columns.to(shown.device)] = states.transpose(1, 2)
         return self.keys, self.values
 
-    def views(self, new: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """The keys and values of the rows of the pass, with columns for so many new tokens, which count as written."""
+    def buffers(self, new: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """The keys and values of all slots; columns of the pass for so many new tokens count as written."""
         assert self.stored is not None
         place = self.place
         stop, width = place.first + place.n_rows, place.past + new
         self._written = max(self._written[0], stop), max(self._written[1], width)
-        keys, values = (buffer[place.first : stop, :, :width] for buffer in self.stored)
+        return self.stored
+
+    def views(self, new: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """The keys and values of the rows of the pass, with columns for so many new tokens, which count as written."""
+        place = self.place
+        stop, width = place.first + place.n_rows, place.past + new
+        keys, values = (buffer[place.first : stop, :, :width] for buffer in self.buffers(new))
         return keys, values
 
     def get_mask_sizes(self, query_length: int | torch.Tensor) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
+import numpy as np
 import torch
 
 from guided.errors import GuidedError
@@ -458,8 +459,7 @@ class CachedSequences:
         with torch.inference_mode():
             cache.reserve(len(slots.content), longest + width)
             if not even:
-                columns = torch.tensor(past, device=network.device)[:, None]
-                columns = columns + torch.arange(width, device=network.device)
+                columns = network.given(np.array(past, np.int64)[:, None] + np.arange(width))
             if not even or ancestors is not None:
                 mask = network.mask(past, width, positions, ancestors)
             cache.aim(first, len(works), longest, columns)

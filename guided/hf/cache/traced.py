@@ -15,6 +15,7 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import torch
@@ -38,9 +39,11 @@ class _Given(CacheLayerMixin):  # type: ignore[no-untyped-call]
 
     is_croppable = True
 
-    def __init__(self, keys: torch.Tensor, values: torch.Tensor, columns: torch.Tensor) -> None:
+    def __init__(
+        self, buffers: tuple[torch.Tensor, torch.Tensor], first: int, width: int, columns: torch.Tensor
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.keys, self.values = keys, values
+        self.keys, self.values = (each[first : first + columns.shape[0], :, :width] for each in buffers)
         self._columns = columns
         self._rows = torch.arange(columns.shape[0])[:, None]
         self.is_initialized = True
@@ -91,11 +94,16 @@ class _Recorded(nn.Module):
         mask: torch.Tensor,
         columns: torch.Tensor,
         wanted: torch.Tensor,
+        before: torch.Tensor,
         *stored: torch.Tensor,
     ) -> torch.Tensor:
-        """The scores at the wanted (row, column) pairs; ``stored`` are keys and values, layer by layer."""
+        """The scores at the wanted (row, column) pairs; ``stored`` are the buffers of keys and values, layer by layer.
+
+        The first slot of the pass is the length of ``before``: a recording knows no other numbers than lengths.
+        """
+        first, width = before.shape[0], mask.shape[-1]
         layers: list[Any] = [
-            _Given(keys, values, columns) for keys, values in zip(stored[::2], stored[1::2], strict=True)
+            _Given(buffers, first, width, columns) for buffers in zip(stored[::2], stored[1::2], strict=True)
         ]
         inputs: dict[str, Any] = {
             "input_ids": ids, "attention_mask": mask, self._architecture.cache_name: Cache(layers=layers),
@@ -157,8 +165,16 @@ class TracedPasses:
         with turn(architecture.model), torch.inference_mode():
             if any(self._hooks):
                 return None
-            stored = [states for layer in layers for states in layer.views(columns.shape[1])]
-            return recording.scores(architecture, (ids, positions, mask, columns, wanted, *stored), begin)
+            # Whole buffers, and not a view for each: an object of a tensor that goes gives the interpreter up.
+            stored = [states for layer in layers for states in layer.buffers(columns.shape[1])]
+            before = _nothing(layers[0].place.first)
+            return recording.scores(architecture, (ids, positions, mask, columns, wanted, before, *stored), begin)
+
+
+@lru_cache(maxsize=256)
+def _nothing(length: int) -> torch.Tensor:
+    """A tensor of a length that holds nothing."""
+    return torch.empty((length, 0))
 
 
 class _Recording:

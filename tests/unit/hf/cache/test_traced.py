@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from guided.hf.cache.row_layers import RowLayer
 from guided.hf.cache.traced import TracedPasses
@@ -63,11 +64,30 @@ def test_what_runs_beside_a_pass_is_begun_when_all_else_is_done(monkeypatch: pyt
     """Other threads would have the interpreter before the pass otherwise."""
     ours, came = traced(build("llama-gqa")), list[str]()
     rows = ours.start([[5, 6, 7], [8, 9]])
-    views = RowLayer.views
-    monkeypatch.setattr(RowLayer, "views", lambda self, new: came.append("views") or views(self, new))
+    buffers = RowLayer.buffers
+    monkeypatch.setattr(RowLayer, "buffers", lambda self, new: came.append("buffers") or buffers(self, new))
     ours.before_passes(lambda: came.append("begun"))
     rows.extend([[1], [2]])
-    assert came[-1] == "begun" and came.count("begun") == 1 and "views" in came
+    assert came[-1] == "begun" and came.count("begun") == 1 and "buffers" in came
+
+
+def test_few_operations_lay_a_pass_out() -> None:
+    """Each gives the interpreter up, and so does each tensor that is dropped."""
+    ours, before = traced(build("llama-gqa")), list[int]()
+    rows = ours.start([[5, 6, 7], [8, 9]])
+    rows.extend([[1], [2]])
+
+    class Counting(TorchDispatchMode):  # type: ignore[no-untyped-call]
+        n = 0
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            self.n += 1
+            return func(*args, **(kwargs or {}))
+
+    with Counting() as counting:
+        ours.before_passes(lambda: before.append(counting.n))
+        rows.extend([[3], [4]])
+    assert before[0] <= 8 and counting.n > 50  # All others are the model's own.
 
 
 def test_the_model_is_left_alone_but_for_what_it_is_asked_besides(monkeypatch: pytest.MonkeyPatch) -> None:
