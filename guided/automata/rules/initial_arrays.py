@@ -21,9 +21,9 @@ FEW_RULES = 256
 """Rules up to which graphs begin with arrays of one size, and other nodes with the same number."""
 
 
-MORE_NODES, FIRST_EDGES = 1792, 2048
-"""Nodes besides those of rules, and edges, that there is room for at first.  Of schemas whose texts visit hundreds of
-nodes a fifth need more; with a third of it nearly half did, and somebody waits 60 to 90 us for it."""
+MORE_NODES, FIRST_EDGES = 768, 1024
+"""Nodes besides those of rules, and edges, that there is room for at first: one schema in 25 of MaskBench needs more,
+and somebody waits 60 to 90 us for it.  More would be memory that all others clear for nothing."""
 
 
 @dataclass(slots=True, eq=False)

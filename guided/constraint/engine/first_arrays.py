@@ -38,11 +38,12 @@ __all__ = [
 SHARES = 4
 """Mask rows for effects with removals nested in one token (names of nested objects); grows when needed."""
 
-_ENTRIES = 256
-"""Entries of the working memory; grows when needed, as of 448 schemas of MaskBench none did, and two with half as many.
+_ENTRIES = 128
+"""Entries of the working memory; grows when needed, as of 875 schemas of MaskBench six did, and two with twice as many.
 
 New memory is touched a page at a time, 2.5 us each: with 1,024 and twice the rows a constraint began with 108 pages in
-place of 75, which took a seventh of making it.
+place of 75, which took a seventh of making it; with half as many of these, of items and of a graph's nodes and edges
+it is a tenth less again.
 """
 
 
@@ -72,7 +73,7 @@ def _tables(size: int) -> Machine:
         return np.zeros(n, np.int32)
 
     return Machine(
-        set_offset=ints(size), items=np.ones(4 * size, np.int64), set_hash=np.full(2 * size + 1, -1, np.int32),
+        set_offset=ints(size), items=np.zeros(2 * size, np.int64), set_hash=np.full(2 * size + 1, -1, np.int32),
         closure_first=np.full(size, -1, np.int32), closure_count=ints(size), closure_state=ints(4 * size),
         closure_next=ints(4 * size), closure_label=ints(4 * size), state_offset=ints(size),
         thread_state=ints(2 * size), thread_next=ints(2 * size), thread_obligation=ints(2 * size),
