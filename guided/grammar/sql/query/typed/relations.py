@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from guided.grammar.sql.query.typed.types import BIT, SORTABLE
 
-__all__ = ["Bare", "Relation", "Source", "bare_columns"]
+__all__ = ["Bare", "Relation", "Source", "bare_columns", "starred"]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,8 @@ class Source(NamedTuple):
 
     name: str
     relation: Relation
-    merged: frozenset[str] = frozenset()
+    merged: tuple[str, ...] = ()
+    """In the order in which USING has them."""
 
 
 class Bare(NamedTuple):
@@ -76,3 +77,25 @@ def bare_columns(sources: tuple[Source, ...]) -> Bare:
     ambiguous = frozenset(name for name, times in count.items() if times > 1)
     found.update((name, ("", found[name][1])) for name in merged if name in found)
     return Bare({name: where for name, where in found.items() if name not in ambiguous}, ambiguous)
+
+
+def starred(sources: tuple[Source, ...], qualifier: str, *, shared_first: bool) -> list[tuple[str, str | None, str]]:
+    """The columns that ``*`` stands for behind a qualifier or none (empty), in their order: source, name and type.
+
+    The source is empty where USING made a column of two.  ``shared_first``: a join gives those columns first, in the
+    order of USING, then the others of its left and its right side.
+    """
+    if qualifier:
+        named = (source for source in sources if source.name == qualifier)
+        return [(qualifier, name, kind) for source in named for name, kind in source.relation.columns]
+    found: list[tuple[str, str | None, str]] = []
+    for source in sources:
+        places = {name: place for place, (_, name, _) in enumerate(found) if name in source.merged}
+        for place in places.values():
+            found[place] = ("", *found[place][1:])
+        if shared_first and places:
+            shared = [found[places[name]] for name in source.merged]
+            found = shared + [one for place, one in enumerate(found) if place not in places.values()]
+        own = source.relation.columns
+        found += [(source.name, name, kind) for name, kind in own if name not in source.merged]
+    return found

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from guided.grammar.sql.query.typed.frames import UNKNOWN, Operand
-from guided.grammar.sql.query.typed.relations import Relation, Source, bare_columns
+from guided.grammar.sql.query.typed.relations import Relation, Source, bare_columns, starred
 from guided.grammar.sql.query.typed.system import TypeSystem
 from guided.grammar.sql.query.typed.types import BIT, SORTABLE
 
@@ -346,12 +346,10 @@ def bind(query: Query) -> Query | None:
 def _bound(query: Query, output: Output) -> list[Output]:
     """A column of the result with its sources and types, ``*`` written out."""
     if output.star is not None:
+        columns = starred(query.sources, output.star, shared_first=query.system.shared_first)
         return [
-            Output(name, kind, None, (source.name, name or ""), frozenset([(source.name, name or "")]))
-            for source in query.sources
-            if output.star in ("", source.name)
-            for name, kind in source.relation.columns
-            if output.star or name not in source.merged
+            Output(name, kind, None, (where, name or ""), frozenset([(where, name or "")]))
+            for where, name, kind in columns
         ]
     column = None if output.column is None else _own(query, output.column)
     kind = output.type

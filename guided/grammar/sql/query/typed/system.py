@@ -77,6 +77,8 @@ class TypeSystem:
     """Are arrays written in brackets alone, and is there TRY_CAST?"""
     leading_values: bool = True
     """May a bracket with which a query begins begin with VALUES?"""
+    shared_first: bool = True
+    """Does ``*`` begin with the columns that USING made of two?"""
     labels: bool = True
     """Has an expression the name of its function, or of the type that it is cast to?"""
 

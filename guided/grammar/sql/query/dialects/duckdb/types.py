@@ -150,6 +150,7 @@ SYSTEM = TypeSystem(
     null_is_text=False,
     distinct_settles=False,
     labels=False,
+    shared_first=False,
     value_names=("col", 0),
     leading_values=False,
     volatile=frozenset(["random", "uuid", "gen_random_uuid"]),

@@ -212,7 +212,7 @@ class MergedColumn:
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the column merged."""
         right = query.sources[-1]
-        merged = right._replace(merged=right.merged | {name})
+        merged = right._replace(merged=(*right.merged, name))
         return query._replace(sources=(*query.sources[:-1], merged))
 
     def suggested(self, query: Query) -> Iterable[str]:

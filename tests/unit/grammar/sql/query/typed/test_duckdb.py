@@ -33,6 +33,7 @@ DATABASE = (
 )
 
 TAKEN = """
+SELECT * FROM (SELECT name, age AS n, born FROM singer) a JOIN (SELECT 1 AS n) b USING (n) UNION SELECT 'x', 1, born FROM singer
 SELECT age = ANY (ARRAY[1] || ARRAY(SELECT 1)), age = ALL ([sum(singer_id)]) FROM singer GROUP BY age
 SELECT count(*) FROM singer
 select Name , COUNTRY  from "SINGER" where AGE > 20 order by age desc nulls last
@@ -101,6 +102,7 @@ SELECT [1, 2, 3], ['a', name], TRY_CAST(name AS INTEGER) FROM singer
 """.strip().splitlines()
 
 REFUSED = """
+SELECT * FROM (SELECT 'x' AS a, 1 AS b) q RIGHT JOIN (SELECT 1 AS b) r USING (b) GROUP BY q.b, a
 SELECT 1 = ANY (ARRAY(SELECT 1))
 SELECT 1 = ANY ((ARRAY(VALUES (1))))
 SELECT 1 = ANY ((SELECT ARRAY[1]))

@@ -29,6 +29,9 @@ DATABASE = (
 )
 
 TAKEN = """
+SELECT * FROM (SELECT name, age AS n, born FROM singer) a JOIN (SELECT 1 AS n) b USING (n) UNION SELECT 1, 'x', born FROM singer
+SELECT * FROM (SELECT 'x' AS a, 1 AS b, true AS c) q JOIN (SELECT 1 AS b, true AS c) r USING (c, b) UNION SELECT true, 1, 'x'
+SELECT * FROM (SELECT 'x' AS a, 1 AS b) q RIGHT JOIN (SELECT 1 AS b) r USING (b) GROUP BY b, a
 SELECT 1 = ANY (ARRAY(SELECT 1))
 SELECT count(*) FROM singer
 select Name , COUNTRY  from Singer where AGE > 20 order by age desc nulls last
@@ -96,6 +99,9 @@ SELECT count(*) FROM singer HAVING count(*) > 1
 """.strip().splitlines()
 
 REFUSED = """
+SELECT * FROM (SELECT name, age AS n, born FROM singer) a JOIN (SELECT 1 AS n) b USING (n) UNION SELECT 'x', 1, born FROM singer
+SELECT * FROM (SELECT 'x' AS a, 1 AS b, true AS c) q JOIN (SELECT 1 AS b, true AS c) r USING (c, b) UNION SELECT 1, true, 'x'
+SELECT * FROM (SELECT 'x' AS a, 1 AS b) q RIGHT JOIN (SELECT 1 AS b) r USING (b) GROUP BY q.b, a
 SELECT 1 = ANY ((SELECT ARRAY[1]))
 SELECT nmae FROM singer
 SELECT name FROM singer WHERE age = 'old'
