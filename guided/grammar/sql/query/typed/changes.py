@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from guided.grammar.sql.query.typed import frames
-from guided.grammar.sql.query.typed.frames import CONDITION, UNKNOWN, Operand
+from guided.grammar.sql.query.typed.frames import CONDITION, Operand
 from guided.grammar.sql.query.typed.scope import Query
 from guided.grammar.sql.query.typed.types import ALL
 
 __all__ = [
     "Change",
+    "at_column",
     "at_operand",
     "begin",
     "begins",
@@ -23,6 +24,7 @@ __all__ = [
     "negation",
     "next_parts",
     "null_test",
+    "open_column",
     "open_operand",
     "operand",
     "operator",
@@ -145,6 +147,16 @@ def open_operand(query: Query) -> Query | None:
     return query if frames.at_operand(query.top) else None
 
 
+def open_column(query: Query) -> Query | None:
+    """Where a column begins, as a term alone or not."""
+    return query if frames.at_column(query.top) else None
+
+
+def at_column(query: Query) -> Query | None:
+    """Where a column begins."""
+    return query._replace(alone=False) if frames.at_column(query.top) else None
+
+
 def fitting(name: str) -> Change:
     """Where a literal of a type may stand."""
 
@@ -220,8 +232,7 @@ def cast(query: Query, target: str) -> Query | None:
 
 def castable(query: Query) -> Query | None:
     """Where a cast may follow."""
-    top = query.top
-    return begins("::")(query) if top.tight and top.type != UNKNOWN else None
+    return begins("::")(query) if frames.may_cast(query.top) else None
 
 
 def subscript(query: Query) -> Query | None:

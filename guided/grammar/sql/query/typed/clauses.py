@@ -64,6 +64,7 @@ __all__ = [
     "leave_table",
     "may_enter", "may_join",
     "may_order",
+    "may_star",
     "next_item",
     "order_all",
     "settled_sources",
@@ -160,16 +161,21 @@ def next_item(query: Query) -> Query | None:
     return query if query.goals is None or lacks_columns(query) else None
 
 
+def may_star(query: Query) -> Query | None:
+    """Where ``*`` may stand; where a number of columns is demanded it is not known yet how many these will be."""
+    return None if query.goals is not None or query.aggregated or query.awaiting is not None else query
+
+
 def all_columns(query: Query) -> Query | None:
-    """``*``; where a number of columns is demanded it is not known yet how many these will be."""
-    if query.goals is not None or query.aggregated or query.awaiting is not None:
+    """``*``."""
+    if may_star(query) is None:
         return None
     return query._replace(outputs=(*query.outputs, Output(None, "text", "")), needs_from=True, frames=(), trace=None)
 
 
 def all_columns_of(query: Query) -> Query | None:
     """``t.*``."""
-    if query.goals is not None or query.aggregated or query.awaiting is not None:
+    if may_star(query) is None:
         return None
     pending = query.pending | {Pending(query.name, "*", "", True)}
     outputs = (*query.outputs, Output(None, "text", query.name))

@@ -157,11 +157,12 @@ class BareColumn:
 
     def allowed(self, query: Query) -> Names:
         """Those that are in scope; before FROM all that a FROM can bind."""
-        if not do.open_operand(query) or _is_leaf(query):
+        if not do.open_column(query) or _is_leaf(query):
             return _NONE
         if not self.variant and not (_is_open(query) and query.top.plain and not query.top.waits):
             return _NONE
-        if _is_open(query) and not query.named_tables and (query.outside is None or query.is_local):
+        held = not do.open_operand(query)
+        if _is_open(query) and not query.named_tables and (query.outside is None or query.is_local) and not held:
             free = self.catalog.forward and self.variant <= len(FORWARD_TYPES)
             return Names(self.catalog.by_variant[self.variant], free, self.catalog.names)
         scopes = list(_scopes(query))
@@ -183,20 +184,24 @@ class BareColumn:
             found = {name for name in found if len(self._types(query, name)) >= self.variant}
         if self.variant == 1:
             found |= _aliases(query).keys()
-        return Names(words_of(self._followed(query, found)), free, self.catalog.names)
+        return Names(words_of(self._followed(query, found)), free and not held, self.catalog.names)
 
     def _bound(self, query: Query, visible: Words) -> Names:
         """Those that are in scope where no FROM is still to come: each has one type."""
         if self.variant != 1:
             return Names(words_of(()), False, self.catalog.names)
         aliases = _aliases(query)
-        if not aliases and not query.is_grouped:
+        if not aliases and not query.is_grouped and do.open_operand(query):
             return Names(visible, False, self.catalog.names)
         return Names(words_of(self._followed(query, {*visible.members, *aliases})), False, self.catalog.names)
 
     def _followed(self, query: Query, names: set[str]) -> set[str]:
-        """Those that may go on: where rows are grouped, a column must be a group, or an aggregate must hold it."""
-        if not (query.bound and query.is_grouped):
+        """Those that may go on.
+
+        Where rows are grouped, a column must be a group, or an aggregate must hold it.  Where no cast leads to what is
+        wanted, it must be of the very type.
+        """
+        if not (query.bound and query.is_grouped) and do.open_operand(query):
             return names
         return {name for name in names if self.after(query, name) is not None}
 
@@ -297,7 +302,9 @@ class Qualifier:
         """The sources in scope; before FROM tables and names that FROM can introduce."""
         if _is_leaf(query):
             return _NONE
+        held = self.column is not None and not do.open_operand(query)
         alone = _is_open(query) and not query.named_tables and query.outside is None and query.followed is None
+        alone = alone and not held
         if alone and (self.column is None or self.column.variant is None):
             # Each table stands for itself, so it need not be tried whether it has a column.
             return Names(self.catalog.tables if self.column is None else self.catalog.with_columns, True)
@@ -310,7 +317,7 @@ class Qualifier:
                 free = True
             else:
                 found.update(source.name for source in at.sources if source.name)
-        return Names(words_of(name for name in found if self.after(query, name) is not None), free)
+        return Names(words_of(name for name in found if self.after(query, name) is not None), free and not held)
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the qualifier noted; None where it has no column that can be named."""
@@ -356,6 +363,11 @@ class QualifiedColumn:
         if self.variant:
             found = {name: types for name, types in found.items() if len(types) >= self.variant}
             free = free and self.variant <= len(FORWARD_TYPES)
+        if not do.open_operand(query):
+            # No cast leads to what is wanted, so a column must be of the very type.
+            place = slice(None) if self.variant is None else slice(self.variant - 1, self.variant)
+            fits = (name for name in found if any(_used(query, query.name, name, kind) for kind in found[name][place]))
+            return Names(words_of(fits), False, self.catalog.names)
         return Names(words_of(found), free, self.catalog.names)
 
     def _named(self, query: Query) -> dict[str, Relation]:

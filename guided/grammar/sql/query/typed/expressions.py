@@ -245,7 +245,7 @@ def columns(catalog: names.Catalog) -> tuple[list[Name], Node]:
     bare = [Name(names.BareColumn(catalog, variant)) for variant in variants]
     anything = names.QualifiedColumn(catalog, None)
     qualified = seq(
-        Action(do.at_operand), Name(names.Qualifier(catalog, anything)), Sign("."),
+        Action(do.at_column), Name(names.Qualifier(catalog, anything)), Sign("."),
         choice(*(Name(names.QualifiedColumn(catalog, variant)) for variant in variants)),
     )  # fmt: skip
     return bare, qualified

@@ -17,6 +17,7 @@ from guided.grammar.sql.query.typed.types import (
     BIT,
     HELD,
     LITERALS,
+    castable,
     is_literal,
     members,
     only,
@@ -32,6 +33,7 @@ __all__ = [
     "Operand",
     "Wait",
     "as_condition",
+    "at_column",
     "at_operand",
     "before_test",
     "between_done",
@@ -42,6 +44,7 @@ __all__ = [
     "hopes",
     "is_between",
     "is_met",
+    "may_cast",
     "negated",
     "operated",
     "read",
@@ -142,7 +145,8 @@ def fits(operand: Operand, name: str) -> bool:
 
 def read(operand: Operand, name: str, label: tuple[str, int] = ("", 0)) -> Operand | None:
     """The expression behind an operand of a type."""
-    if operand.type or not (_goal(operand) & ALL or (name != UNKNOWN and _goal(operand) & BIT[name])):
+    goal = _goal(operand)
+    if operand.type or not (goal & castable(operand.system) or (name != UNKNOWN and goal & BIT[name])):
         return None
     return operand._replace(type=name, tight=True, label=label if not operand.waits else ("", 0), column=None,
                             indexed=False)  # fmt: skip
@@ -307,8 +311,18 @@ def whole(operand: Operand) -> Operand | None:
 
 
 def at_operand(operand: Operand) -> bool:
-    """Must an operand come that may be more than a literal?"""
+    """Must an operand come that may be more than a literal or a column of the very type, since a cast leads there?"""
+    return not operand.type and bool(_goal(operand) & castable(operand.system))
+
+
+def at_column(operand: Operand) -> bool:
+    """Must an operand come that may be a column?"""
     return not operand.type and bool(_goal(operand) & ALL)
+
+
+def may_cast(operand: Operand) -> bool:
+    """May a cast follow, since one leads to the goal?"""
+    return operand.tight and operand.type != UNKNOWN and bool(_goal(operand) & castable(operand.system))
 
 
 def is_met(operand: Operand) -> bool:

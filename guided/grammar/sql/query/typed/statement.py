@@ -27,7 +27,7 @@ from guided.grammar.sql.query.typed.compounds.values import values
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.expressions import beginning_with, columns, expression
 from guided.grammar.sql.query.typed.literals import Place, Position, Size
-from guided.grammar.sql.query.typed.scope import Query, needed
+from guided.grammar.sql.query.typed.scope import Clause, Query, needed
 from guided.grammar.sql.query.typed.sourcing import tables as sources
 from guided.grammar.sql.query.typed.sourcing.column_lists import alias_with_columns
 from guided.grammar.sql.query.typed.sourcing.full_joins import on_equal
@@ -103,8 +103,10 @@ def _order(dialect: TypedDialect, body: Node) -> Node:
 
 
 def _may_order(query: Query) -> Query | None:
-    """ORDER BY, which must be able to begin with the columns of DISTINCT ON."""
-    return query if query.result is not None or terms.nameable(query) else None
+    """ORDER BY, which must be able to begin with the columns of DISTINCT ON, or to name a column with an order."""
+    if query.result is None and query.clause is not Clause.VALUES:
+        return query if terms.nameable(query) else None
+    return query if any(clauses.may_order(query, place) for place in range(len(query.outputs))) else None
 
 
 def _limit() -> Node:
@@ -183,7 +185,14 @@ def _items(dialect: TypedDialect, catalog: names.Catalog, body: Node) -> Node:
         (
             seq(Action(clauses.begin_item), body, Action(clauses.end_value), named, Action(clauses.end_item)),
             seq(Action(clauses.all_columns), Sign("*")),
-            seq(Action(clauses.begin_item), every, Sign("."), Action(clauses.all_columns_of), Sign("*")),
+            seq(
+                Action(clauses.may_star),
+                Action(clauses.begin_item),
+                every,
+                Sign("."),
+                Action(clauses.all_columns_of),
+                Sign("*"),
+            ),
         ),
         # A text that ends soon has a value: `*` would need a FROM.
         lambda query: 0,

@@ -14,8 +14,8 @@ from functools import cache
 from guided.grammar.sql.query.typed.system import TypeSystem
 
 __all__ = [
-    "ALL", "ANY_NULL", "ANY_TEXT", "BIT", "HELD", "KNOWN", "LITERALS", "OTHER", "SORTABLE", "UNBOUND", "category",
-    "coerces", "common", "is_literal", "is_preferred", "members", "only", "settled", "settling", "takes",
+    "ALL", "ANY_NULL", "ANY_TEXT", "BIT", "HELD", "KNOWN", "LITERALS", "OTHER", "SORTABLE", "UNBOUND", "castable",
+    "category", "coerces", "common", "is_literal", "is_preferred", "members", "only", "settled", "settling", "takes",
     "turns_into",
 ]  # fmt: skip
 
@@ -115,6 +115,12 @@ def turns_into(system: TypeSystem, source: str, target: str) -> bool:
     if source[0] == "_" and target[0] == "_":
         return turns_into(system, source[1:], target[1:])
     return target in system.implicit.get(source, ()) or (source, target) in system.explicit
+
+
+@cache
+def castable(system: TypeSystem) -> int:
+    """The types that a cast can lead to."""
+    return sum(BIT[name] for name in system.types)
 
 
 def takes(system: TypeSystem, target: str, source: str) -> bool:

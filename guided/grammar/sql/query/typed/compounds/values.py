@@ -7,7 +7,7 @@ from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed.alternatives import alike
 from guided.grammar.sql.query.typed.scope import Clause, Output, Query
 from guided.grammar.sql.query.typed.system import TypeSystem
-from guided.grammar.sql.query.typed.types import ALL, BIT, LITERALS, OTHER, common, settled
+from guided.grammar.sql.query.typed.types import ALL, ANY_NULL, BIT, LITERALS, OTHER, common, settled
 
 __all__ = ["values"]
 
@@ -96,6 +96,8 @@ def _end_row(query: Query) -> Query | None:
 
 
 def _end(query: Query) -> Query:
-    """Behind the last row: what is a literal still is a text."""
-    outputs = (one._replace(type=settled(query.system, one.type), trace=None) for one in query.outputs)
-    return query._replace(outputs=tuple(outputs), cell=0)
+    """Behind the last row: what is a literal still is a text; NULL where that is one."""
+    free = () if query.system.null_is_text else (ANY_NULL,)
+    kinds = (one.type if one.type in free else settled(query.system, one.type) for one in query.outputs)
+    outputs = tuple(one._replace(type=kind, trace=None) for one, kind in zip(query.outputs, kinds, strict=True))
+    return query._replace(outputs=outputs, cell=0)

@@ -1,0 +1,63 @@
+"""Types to which no cast leads: what is written where one is wanted is of that very type, so that it has an end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from guided.grammar.attributed.language import AttributedLanguage
+from guided.grammar.sql import Column, DatabaseSchema, Table
+from guided.grammar.sql.query.language import query_language
+
+BOTH = """
+SELECT * FROM gates UNION ALL SELECT upper(
+SELECT * FROM gates UNION ALL SELECT id FROM
+SELECT * FROM gates UNION ALL SELECT g.id FROM
+SELECT * FROM gates UNION ALL SELECT NULL ::
+SELECT * FROM gates UNION ALL SELECT NULL ORDER BY
+SELECT 1 FROM gates WHERE coalesce(place, upper(
+SELECT 1 FROM gates g WHERE coalesce(place, g.id,
+SELECT 1 FROM gates ORDER BY CASE WHEN TRUE THEN place ELSE (
+""".strip().splitlines()
+DUCKDB = """
+SELECT string_agg(name, upper(
+SELECT string_agg(name, id )
+SELECT string_agg(name, 'a' ::
+SELECT 1 FROM prices WHERE [ratio] = (
+SELECT 1 FROM prices WHERE CASE [ratio] WHEN id THEN
+VALUES (NULL) EXCEPT ALL SELECT id :: DECIMAL
+VALUES (NULL) UNION ALL SELECT CASE WHEN
+VALUES (NULL) ORDER BY
+""".strip().splitlines()
+
+
+@pytest.fixture(scope="module")
+def languages() -> dict[str, AttributedLanguage]:
+    tables = (
+        Table("gates", (Column("place", "geometry"),)),
+        Table("prices", (Column("id", "integer"), Column("name", "text"), Column("ratio", "decimal(18,12)"))),
+    )
+    return {name: query_language(DatabaseSchema(tables, dialect=name)) for name in ("postgresql", "duckdb")}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text"), [("postgresql", text) for text in BOTH] + [("duckdb", text) for text in (*BOTH, *DUCKDB)]
+)
+def test_nothing_is_begun_without_an_end(dialect: str, text: str, languages: dict[str, AttributedLanguage]) -> None:
+    at: Any = languages[dialect].start
+    for byte in text.encode():
+        at = None if at is None else languages[dialect].step(at, byte)
+    assert at is None or languages[dialect].end(at) is not None
+
+
+@pytest.mark.parametrize("dialect", ["postgresql", "duckdb"])
+def test_columns_of_the_very_type_are_taken(dialect: str, languages: dict[str, AttributedLanguage]) -> None:
+    chosen = languages[dialect]
+    assert chosen.reads(b"SELECT 1 FROM gates g WHERE coalesce(place, g.place, NULL) IS NULL")
+    assert not chosen.reads(b"SELECT 1 FROM gates, prices p WHERE coalesce(place, p.name, NULL) IS NULL")
+    assert chosen.reads(b"SELECT * FROM gates UNION ALL SELECT NULL")
+
+
+def test_null_in_values_of_duckdb_has_the_type_of_what_is_beside_it(languages: dict[str, AttributedLanguage]) -> None:
+    assert languages["duckdb"].reads(b"VALUES (NULL) UNION ALL SELECT upper(name) FROM prices ORDER BY 1")
