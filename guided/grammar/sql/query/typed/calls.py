@@ -85,6 +85,7 @@ class FunctionName:
             return None
         if name in query.system.volatile:
             found = found._replace(tainted="volatile")
+        found = do.without_null(found, name)
         return do.hear(found._replace(frames=(*found.frames, Calling(name))), name)
 
     def suggested(self, query: Query) -> Iterable[str]:
@@ -147,12 +148,17 @@ def end_call(query: Query) -> Query | None:
     kind = functions.call_of(query.system, frame.name, frame.types)
     if kind is None:
         return None
-    return do.read(do.hear(query._replace(frames=query.frames[:-1]), ")"), kind, (frame.name, 2))
+    left = do.allows_null(query._replace(frames=query.frames[:-1]))
+    return do.read(do.hear(left, ")"), kind, (frame.name, 2))
 
 
 def _begin_narrow(query: Query) -> Query:
     """An argument of POSITION."""
     return query._replace(frames=(*query.frames, Operand(query.system, only("text"), narrow=True)))
+
+
+def _begin_extract(query: Query) -> Query:
+    return do.without_null(query, "extract")
 
 
 def may_close(query: Query) -> Query | None:
@@ -286,13 +292,14 @@ def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:
     fields = [
         seq(choice(*(seq(words(word), Action(do.heard(word))) for word in names.split())), words("FROM"),
             Action(do.begin(sum(BIT[name] for name in _NAMED[kind]))), expression, Action(do.end),
-            result(given, "extract"))
+            Action(do.allows_null), result(given, "extract"))
         for kind, names, given in dialect.fields
     ]  # fmt: skip
     extract = seq(
         words("EXTRACT"),
         begin,
         Action(do.heard("extract")),
+        Action(_begin_extract),
         _OPEN,
         choice(*fields),
         _CLOSE,

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from guided.grammar.sql.query.typed import frames
 from guided.grammar.sql.query.typed.frames import CONDITION, Operand
 from guided.grammar.sql.query.typed.scope import Query
-from guided.grammar.sql.query.typed.types import ALL
+from guided.grammar.sql.query.typed.types import ALL, ANY_NULL
 
 __all__ = [
     "Change",
+    "allows_null",
     "at_column",
     "at_operand",
     "begin",
@@ -36,6 +37,7 @@ __all__ = [
     "sign",
     "subscript",
     "truth_test",
+    "without_null",
 ]  # fmt: skip
 
 Change = Callable[[Query], Query | None]
@@ -161,9 +163,23 @@ def fitting(name: str) -> Change:
     """Where a literal of a type may stand."""
 
     def change(query: Query) -> Query | None:
-        return query if not query.alone and frames.fits(query.top, name) else None
+        if query.alone or (query.no_null and name == ANY_NULL):
+            return None
+        return query if frames.fits(query.top, name) else None
 
     return change
+
+
+def without_null(query: Query, name: str) -> Query:
+    """The query where the arguments of a function begin; no NULL may be written there that would change its type."""
+    if query.no_null or name not in query.system.null_matters:
+        return query
+    return query._replace(no_null=len(query.frames))
+
+
+def allows_null(query: Query) -> Query:
+    """Behind the arguments of a function."""
+    return query._replace(no_null=0) if query.no_null and query.no_null == len(query.frames) else query
 
 
 def operator(name: str) -> Change:

@@ -37,7 +37,7 @@ from guided.grammar.sql.query.typed.operators import COMPARISONS, EQUALITIES
 from guided.grammar.sql.query.typed.relations import bare_columns
 from guided.grammar.sql.query.typed.row_values import compared_row
 from guided.grammar.sql.query.typed.scope import Clause, Query, needed
-from guided.grammar.sql.query.typed.types import ALL, BIT, HELD, LITERALS, OTHER, only, turns_into
+from guided.grammar.sql.query.typed.types import ALL, ANY_NULL, BIT, HELD, LITERALS, OTHER, only, turns_into
 
 __all__ = ["beginning_with", "columns", "expression"]
 
@@ -290,6 +290,10 @@ def _operand(dialect: TypedDialect, catalog: names.Catalog, body: Rule, query: R
         if isinstance(one, Literal) and isinstance(one.kind, Number | Text) and one.kind.name in HELD
     }
 
+    dated = {
+        name: options.index(one) for one, (_, _, name) in reversed([*zip(typed, dialect.typed_texts, strict=True)])
+    }
+
     def preferred(query: Query) -> int:
         if query.clause is Clause.GROUP and len(query.frames) == 1 and (left := needed(query)):
             where, name = min(left, key=str)
@@ -300,6 +304,8 @@ def _operand(dialect: TypedDialect, catalog: names.Catalog, body: Rule, query: R
             return 0 if wish == "int4" else 3
         if query.alone:
             return -1
+        if query.no_null and frames.soon(query.top) == ANY_NULL:
+            return next((dated[name] for name in frames.target_types(query.top) if name in dated), -1)
         return {"int4": 0, "bool": 1, "'text": 2, **held}.get(frames.soon(query.top), 3)
 
     return Choice(options, preferred)

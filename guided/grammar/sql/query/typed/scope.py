@@ -153,6 +153,8 @@ class Query(NamedTuple):
     """Expressions that are groups, by their lexemes."""
     followed: frozenset[tuple[str, ...]] | None = None
     """What must be left of the term that is read, which is one of the groups."""
+    no_null: int = 0
+    """In the arguments of a function for which NULL matters: the number of frames around it, else none."""
     cell: int = 0
     """The place in a row of VALUES, or in a list of a source's columns."""
 

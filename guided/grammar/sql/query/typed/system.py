@@ -67,6 +67,8 @@ class TypeSystem:
     """The names of the columns of VALUES, which go on with a number, and the first number."""
     volatile: frozenset[str] = frozenset()
     """Functions whose every call gives another value; no name of a column can stand for them."""
+    null_matters: frozenset[str] = frozenset()
+    """Functions that give another type where the engine, while it prepares, finds that an argument is NULL."""
     aliases: bool = False
     """Do WHERE, HAVING and QUALIFY know the names of the result?"""
     all_columns: bool = False

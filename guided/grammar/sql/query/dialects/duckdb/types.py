@@ -154,6 +154,7 @@ SYSTEM = TypeSystem(
     value_names=("col", 0),
     leading_values=False,
     volatile=frozenset(["random", "uuid", "gen_random_uuid"]),
+    null_matters=frozenset(["date_part", "datepart", "extract"]),
     aliases=True,
     all_columns=True,
     qualify=True,
