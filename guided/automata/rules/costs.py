@@ -18,17 +18,15 @@ from guided.automata.lexer.names import states_of_names
 from guided.automata.rules.composites import Composites
 from guided.automata.rules.nodes import Nodes
 from guided.grammar.ir import (
+    AnyTerminal,
     Body,
     Choice,
     DeferredMembers,
-    ListedTerminal,
     Member,
     Members,
-    RangedTerminal,
     Reference,
     Repetition,
     Sequence,
-    Terminal,
 )
 from guided.kernels.data.layout import CALL, EMPTY, FAR
 
@@ -125,49 +123,45 @@ class RuleCosts:
         stack: list[Body] = [body]
         while stack:
             item = stack.pop()
-            match item:
-                case Reference(rule):
-                    yield rule
-                case Sequence(parts):
-                    stack.extend(parts)
-                case Choice(options):
-                    stack.extend(options)
-                case Repetition():
-                    if item.low:
-                        stack.append(item.body)
-                        if item.separator is not None:
-                            stack.append(item.separator)
-                case DeferredMembers():
-                    stack.extend(item.source.value(i) for i, needed in enumerate(item.required) if needed)
-                case Members():
-                    stack.append(item.separator)
-                    stack.extend(member.value for member in (*item.declared, *item.extras))
+            # By the class itself, as in `RuleGraph.lower`.
+            if type(item) is Reference:
+                yield item.rule
+            elif type(item) is Sequence:
+                stack.extend(item.parts)
+            elif type(item) is Choice:
+                stack.extend(item.options)
+            elif type(item) is DeferredMembers:
+                stack.extend([item.source.value(i) for i, needed in enumerate(item.required) if needed])
+            elif type(item) is Repetition:
+                if item.low:
+                    stack.append(item.body)
+                    if item.separator is not None:
+                        stack.append(item.separator)
+            elif type(item) is Members:
+                stack.append(item.separator)
+                stack.extend([member.value for member in (*item.declared, *item.extras)])
 
     def body(self, body: Body) -> int:
         """The least that a text of ``body`` costs."""
-        match body:
-            case Terminal() | ListedTerminal() | RangedTerminal():
-                if not self._graph.analysis.can_finish(body):
-                    return FAR
-                state, _, nullable = self._graph.entered(body)
-                return 0 if nullable else self.terminal(state)
-            case Reference(rule):
-                return self.rule(rule)
-            case Sequence(parts):
-                return min(FAR, sum([self.body(part) for part in parts]))
-            case Choice(options):
-                return min([self.body(option) for option in options], default=FAR)
-            case Repetition():
-                return self.copies(body, 0)
-            case DeferredMembers():
-                return self._deferred(body)
-            case Members():
-                required = [self._member(member) for member in body.declared if member.required]
-                optional = [self._member(member) for member in body.declared if not member.required]
-                most = body.high
-                return self.members(
-                    body.separator, required, optional, body.extras, body.low, 0, False, body.goals, most
-                )
+        if isinstance(body, AnyTerminal):
+            if not self._graph.analysis.can_finish(body):
+                return FAR
+            state, _, nullable = self._graph.entered(body)
+            return 0 if nullable else self.terminal(state)
+        if type(body) is Reference:
+            return self.rule(body.rule)
+        if type(body) is Sequence:
+            return min(FAR, sum([self.body(part) for part in body.parts]))
+        if type(body) is Choice:
+            return min([self.body(option) for option in body.options], default=FAR)
+        if type(body) is DeferredMembers:
+            return self._deferred(body)
+        if type(body) is Repetition:
+            return self.copies(body, 0)
+        assert type(body) is Members
+        required = [self._member(member) for member in body.declared if member.required]
+        optional = [self._member(member) for member in body.declared if not member.required]
+        return self.members(body.separator, required, optional, body.extras, body.low, 0, False, body.goals, body.high)
 
     def _deferred(self, body: DeferredMembers) -> int:
         """The members that must be there, and nothing else."""

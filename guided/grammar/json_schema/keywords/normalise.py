@@ -412,7 +412,7 @@ class Normaliser(Evaluation):
                 raise GrammarError("enum must be a list of values", where=f"{at.pointer}/enum")
             words = plain_words(values)
             if words is not None:
-                found = replace(NOTHING, strings=(StringSet(words),))
+                found = Shape(strings=(StringSet(words),))
             else:
                 frozen = [freeze(value, f"{at.pointer}/enum/{i}") for i, value in enumerate(values)]
                 found = shape_of(frozen, f"{at.pointer}/enum")

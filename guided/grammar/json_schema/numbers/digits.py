@@ -12,7 +12,7 @@ MAX_DIGITS = 400
 """Digits of a bound; those of doubles have up to 325."""
 
 
-def digits_of(value: Fraction) -> tuple[str, str]:
+def digits_of(value: Fraction | int) -> tuple[str, str]:
     """Digits before and after the point of a terminating decimal, without trailing zeros.
 
     Raises a refusal for numbers of too many digits.
