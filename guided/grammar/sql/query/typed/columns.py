@@ -38,6 +38,8 @@ class Catalog:
     """All relations by schema."""
     forward: bool = True
     """May SELECT use names that only a sub-query in FROM will define?"""
+    undefinable: frozenset[str] = frozenset()
+    """The names that no sub-query may define, so that only tables have such columns."""
 
     @staticmethod
     def of(schema: DatabaseSchema, dialect: TypedDialect, *, forward: bool) -> Catalog:
@@ -50,7 +52,9 @@ class Catalog:
             key = frozenset(lexis.folded(name, True) for name in table.primary_key if dialect.system.depends_on_keys)
             place = found.setdefault(lexis.folded(table.schema or default, True), {})
             place.setdefault(lexis.folded(table.name, True), Relation(columns, key))
-        return Catalog(found.get(default, {}), {name: one for name, one in found.items() if name}, forward)
+        return Catalog(
+            found.get(default, {}), {name: one for name, one in found.items() if name}, forward, dialect.system.moments
+        )
 
     @cached_property
     def tables(self) -> Words:
@@ -84,8 +88,12 @@ class Catalog:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The names of all columns, whose types are known also where any name may stand."""
-        return frozenset(self.types)
+        """Names that are not like any other: of all columns, whose types are known, and those that none can define."""
+        return self.undefinable.union(self.types)
+
+    def is_never(self, name: str) -> bool:
+        """Can no source have a column of a name?"""
+        return name in self.undefinable and name not in self.types
 
     @cached_property
     def longest(self) -> int:
@@ -228,6 +236,8 @@ class BareColumn:
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query in which it was used."""
+        if self.catalog.is_never(name):
+            return None
         if not self.variant:
             return _used(query, None, name, UNKNOWN)
         alias = _aliases(query).get(name) if self.variant == 1 else None
@@ -406,6 +416,8 @@ class QualifiedColumn:
         """The query in which it was used."""
         found, is_open = self._known(query)
         assert self.variant is not None and found is not None
+        if self.catalog.is_never(name):
+            return None
         if not self.variant:
             return _used(query, query.name, name, UNKNOWN)
         types = found.get(name, _guesses(self.catalog, query) if is_open and self.catalog.forward else ())

@@ -61,3 +61,16 @@ def test_columns_of_the_very_type_are_taken(dialect: str, languages: dict[str, A
 
 def test_null_in_values_of_duckdb_has_the_type_of_what_is_beside_it(languages: dict[str, AttributedLanguage]) -> None:
     assert languages["duckdb"].reads(b"VALUES (NULL) UNION ALL SELECT upper(name) FROM prices ORDER BY 1")
+
+
+@pytest.mark.parametrize(
+    "text", ['SELECT "current_date" !=', 'SELECT g."localtime" FROM', 'SELECT "current_time" FROM']
+)
+def test_no_column_has_a_name_that_nothing_may_define(text: str, languages: dict[str, AttributedLanguage]) -> None:
+    at: Any = languages["duckdb"].start
+    for byte in text.encode():
+        at = None if at is None else languages["duckdb"].step(at, byte)
+    assert at is None
+    tables = (Table("days", (Column("current_date", "date"),)),)
+    chosen = query_language(DatabaseSchema(tables, dialect="duckdb"))
+    assert chosen.reads(b'SELECT "current_date" FROM days')
