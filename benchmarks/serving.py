@@ -184,15 +184,23 @@ def prompt(model: LoadedModel, number: int) -> tuple[int, ...]:
 
 
 async def one_load(
-    ask: Ask, clients: int, rounds: int, schema_of: Callable[[int], dict[str, Any] | None], lengths: dict[int, int]
+    ask: Ask,
+    clients: int,
+    rounds: int,
+    schema_of: Callable[[int], dict[str, Any] | None],
+    lengths: dict[int, int],
+    before: int = 0,
 ) -> Load:
-    """``clients`` that ask ``rounds`` times each; ``lengths`` are tokens by request: noted, or asked for if free."""
+    """``clients`` that ask ``rounds`` times each, behind so many requests ``before``.
+
+    ``lengths`` are tokens by request: noted, or asked for if free.
+    """
     found = Load()
     answers: list[tuple[str, dict[str, Any]]] = []
 
     async def client(own: int) -> None:
         for turn in range(rounds):
-            number = own + clients * turn
+            number = before + own + clients * turn
             wanted = schema_of(number)
             most = MOST_TOKENS if wanted is not None else lengths.get(number, MOST_TOKENS)
             pieces: list[str] = []
@@ -237,13 +245,16 @@ LOADS: dict[str, Callable[[int], dict[str, Any] | None]] = {
 async def compare(
     ask: Ask, clients: int, rounds: int, turns: int, hostile: bool, alone: LoadedModel | None
 ) -> dict[str, Load]:
-    """Each load ``turns`` times, in turns; ``alone`` is the model that writes one by one, if any does."""
+    """Each load ``turns`` times, in turns; ``alone`` is the model that writes one by one, if any does.
+
+    No request comes in two turns: its schema would be known.
+    """
     found = {name: Load() for name in LOADS}
     if hostile:
         found["all different, hostile beside"] = Load()
     one = found["one by one"] = Load()
     lengths: dict[int, int] = {}
-    await one_load(ask, clients, 1, schema, {})  # kernels, caches
+    await one_load(ask, clients, 1, schema, {}, before=1_000_000)  # kernels, caches
     for turn in range(turns):
         for name, total in found.items():
             if total is one:
@@ -251,7 +262,10 @@ async def compare(
                     one.add(one_by_one(alone, range(turn * ALONE, (turn + 1) * ALONE)))
                 continue
             beside = asyncio.create_task(be_hostile(ask)) if "hostile" in name else None
-            total.add(await one_load(ask, clients, rounds, LOADS.get(name, schema), lengths))
+            # Free texts are as long as those of schemas all different, which come just before them.
+            before = (turn + turns * (beside is not None)) * clients * rounds
+            noted = lengths if name in ("all different", "free") else {}
+            total.add(await one_load(ask, clients, rounds, LOADS.get(name, schema), noted, before))
             if beside is not None:
                 beside.cancel()
     return {name: load for name, load in found.items() if load.texts}

@@ -39,7 +39,7 @@ def run(model: TransformersModel, needs: Needs = NOTHING) -> list[torch.Tensor]:
     """Scores of rows of lengths of their own that are read, go on, go back, leave and enter."""
     rows = model.start([[5, 6, 7], [8, 9, 10, 11, 12]], needs)
     found = [rows.last.logits.clone()]
-    for added in ([[20], [21]], [[22, 23, 24], [25]], [[26], []], [[27], [28]]):
+    for added in ([[20], [21]], [[22, 23, 24], [25]], [[26], []], [[], [29]], [[27], [28]]):
         rows.extend(added)
         found.append(rows.last.logits.clone())
     rows.crop([4, 7])
