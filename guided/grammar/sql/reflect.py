@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from guided.errors import GuidedError, UnsatisfiableError
-from guided.grammar.sql.catalogues.found import Found
+from guided.grammar.sql.catalogues.found import NO_RIGHT, Found
 from guided.grammar.sql.connection import open_session, require_sqlalchemy
 from guided.grammar.sql.connection_errors import without_password
 from guided.grammar.sql.engines.session import ReadOnlySession
@@ -48,7 +48,11 @@ def reflect(
         raise UnsatisfiableError(
             "; ".join(["no table of the database can be read", *notes] if notes else ["the database has no tables"]),
             where=where,
-            remedy="Create some, or name another database or schema.",
+            remedy=(
+                "Have it granted: GRANT SELECT ON .. TO .."
+                if any(note.endswith(NO_RIGHT) for note in notes)
+                else "Create some, or name another database or schema."
+            ),
         )
     return DatabaseSchema(
         tuple(tables),

@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 from guided.errors import GuidedError
 from guided.grammar.sql.schema import NameCase, Table
 
-__all__ = ["Found", "check_schemas"]
+__all__ = ["NO_RIGHT", "Found", "check_schemas"]
+
+NO_RIGHT = "this user may not read it"
+"""Why a table is left out that the user has no right to."""
 
 
 @dataclass

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from guided.grammar.sql.catalogues.found import Found, check_schemas
+from guided.grammar.sql.catalogues.found import NO_RIGHT, Found, check_schemas
 from guided.grammar.sql.engines.session import ReadOnlySession
 from guided.grammar.sql.schema import Column, ForeignKey, NameCase, Table
 
@@ -72,7 +72,7 @@ def _read(session: ReadOnlySession, schema: str | None, name: str, found: Found)
     for table, kind in session.rows(_TABLES.format(schema=literal)):
         view = kind.upper().endswith("VIEW")
         if not columns.get(table):
-            found.leave_out(table, "this user may not read it" if table in denied else "its columns cannot be read")
+            found.leave_out(table, NO_RIGHT if table in denied else "its columns cannot be read")
             continue
         if view and (fault := _fault(session, schema, table)):
             found.leave_out(table, fault)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from guided.grammar.sql.catalogues.found import Found, check_schemas
+from guided.grammar.sql.catalogues.found import NO_RIGHT, Found, check_schemas
 from guided.grammar.sql.catalogues.inspected import inspect_schema
 from guided.grammar.sql.engines.session import ReadOnlySession
 from guided.grammar.sql.schema import Column, NameCase
@@ -81,5 +81,5 @@ def read_postgresql(session: ReadOnlySession, schemas: Sequence[str] | None) -> 
                         f"columns of table {table!r} are left out, this user may not read them: {columns}"
                     )
             else:
-                found.leave_out(table, "this user may not read it" if table in denied else "it has no columns")
+                found.leave_out(table, NO_RIGHT if table in denied else "it has no columns")
     return found

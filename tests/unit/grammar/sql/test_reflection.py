@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from pathlib import Path
 
@@ -9,9 +10,10 @@ import pytest
 import sqlalchemy
 
 from guided.errors import GuidedError, UnsatisfiableError
-from guided.grammar.sql import Column, DatabaseSchema, ForeignKey, NameCase, Table, reflect
+from guided.grammar.sql import Column, DatabaseSchema, ForeignKey, NameCase, Table, reflect, run_query
+from guided.grammar.sql.query.language import query_language
 from tests.amounts import mostly_slow
-from tests.databases import DIALECTS, Databases, Server
+from tests.databases import DIALECTS, Databases, Server, run
 
 SERVERS = ("postgresql", "mariadb")
 
@@ -67,7 +69,8 @@ def test_tables_columns_and_keys(databases: Databases, dialect: str) -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_odd_names(databases: Databases, dialect: str) -> None:
-    names = ["select", "a.b", 'quo"te', "back`tick", "héllo wörld", "日本", "it's", "x" * 60, "%s :name $1"]
+    longest = 63 if dialect == "postgresql" else 64  # which the servers have
+    names = ["select", "a.b", 'quo"te', "back`tick", "héllo wörld", "日本", "it's", "x" * longest, "%s :name $1"]
     if dialect in ("sqlite", "duckdb"):
         names.append("y" * 300)
     statements = [
@@ -77,9 +80,15 @@ def test_odd_names(databases: Databases, dialect: str) -> None:
         for name in names
     ]
     statements += [f"INSERT INTO {quoted(dialect, name)} VALUES ('v', 1)" for name in names]
-    schema = reflect(databases(dialect).create(*statements), sample_values=5)
+    url = databases(dialect).create(*statements)
+    schema = reflect(url, sample_values=5)
     assert sorted(each.name for each in schema.tables) == sorted(names)
     assert all(each.columns[0].name == each.name and each.columns[0].values == ("v",) for each in schema.tables)
+    language = query_language(schema)
+    for name in map(functools.partial(quoted, dialect), names):
+        query = f"SELECT t.{name}, {name}.other FROM {name}, {name} AS t WHERE t.{name} = 'v' ORDER BY 1"
+        assert language.reads(query.encode()), query
+        assert run_query(url, query).rows == (("v", 1),)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -272,3 +281,29 @@ def test_five_hundred_tables(databases: Databases, dialect: str) -> None:
     assert len(schema.tables) == 500 and sum(len(each.columns) for each in schema.tables) == 10_000
     assert sum(len(each.foreign_keys) for each in schema.tables) == 499
     assert seconds < 10, "half a second, and ten where the machine is busy"
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_database_without_tables(databases: Databases, dialect: str) -> None:
+    url = databases(dialect).create("CREATE TABLE t (a INTEGER)", "DROP TABLE t")
+    with pytest.raises(UnsatisfiableError, match="no tables") as caught:
+        reflect(url)
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize("dialect", SERVERS)
+def test_a_user_who_may_read_nothing(databases: Databases, dialect: str) -> None:
+    server = databases(dialect)
+    assert isinstance(server, Server)
+    name = sqlalchemy.make_url(server.create("CREATE TABLE closed (a INTEGER)")).database
+    assert name is not None
+    quiet = "'stranger'@'localhost'" if dialect == "mariadb" else "stranger"
+    made = "IDENTIFIED BY 's'" if dialect == "mariadb" else "PASSWORD 's'"
+    kind = "USER" if dialect == "mariadb" else "ROLE"
+    run(
+        server.url(name),
+        [f"DROP {kind} IF EXISTS {quiet}", f"CREATE {kind} {quiet} {'LOGIN ' * (kind == 'ROLE')}{made}"],
+    )
+    with pytest.raises(GuidedError) as caught:
+        reflect(server.url(name, "stranger", "s"))
+    assert "GRANT SELECT" in (caught.value.remedy or "") and "\n" not in str(caught.value)
