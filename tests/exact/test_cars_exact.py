@@ -17,7 +17,7 @@ from guided.infer.sequences.cars import Learning, Unmasked, cars
 from guided.infer.sequences.exploration import Exploration
 from guided.infer.sequences.rejection import rejection
 from guided.infer.sequences.visited import ROOT
-from tests.amounts import crossed, mostly_slow
+from tests.amounts import ALL, crossed, mostly_slow
 from tests.tolerances import DOUBLE, SUMS
 from tests.twin.enumeration import enumerate_choices
 from tests.twin.tiny_problems import PATTERNS, problem, soft_problem
@@ -76,7 +76,9 @@ def test_the_sample_that_is_kept_first_has_the_target_distribution(learning, bat
 
     def run(chance):
         try:
-            return cars(chance, *tiny.arguments, n=1, max_tokens=3, learning=learning, batch=batch, max_attempts=3)
+            return cars(
+                chance, *tiny.arguments, n=1, max_tokens=3, learning=learning, batch=batch, max_attempts=3 if ALL else 2
+            )
         except LimitError:
             return None
 
@@ -167,7 +169,12 @@ def value(tiny, tokens, visited):
 
 
 @pytest.mark.parametrize(
-    ("make", "n", "max_attempts", "batch"), [(problem, 2, 3, 1), (problem, 2, 3, 2), (soft_problem, 2, 2, 2)]
+    ("make", "n", "max_attempts", "batch"),
+    [
+        (problem, 2, 2, 1),
+        (soft_problem, 2, 2, 2),
+        *(pytest.param(problem, 2, 3, batch, marks=pytest.mark.slow) for batch in (1, 2)),
+    ],
 )
 def test_the_evidence_of_rejection_is_unbiased(make, n, max_attempts, batch):
     """Over every random choice, whichever of the two rules ended it, and however many were drawn side by side."""

@@ -131,7 +131,7 @@ POTENTIALS = {"hard": CONSTRAINT, "soft": Soft(), "both": as_potential(CONSTRAIN
 
 @pytest.mark.parametrize(
     ("name", "potential"),
-    each([*((name, "hard") for name in DRAFTS), *itertools.product(["everything", "model"], ["soft", "both"])], 3),
+    each([*((name, "hard") for name in DRAFTS), *itertools.product(["everything", "model"], ["soft", "both"])], 5),
 )
 def test_weights_are_proper(name, potential):
     potential = POTENTIALS[potential]

@@ -139,13 +139,13 @@ NARROWING = [
 def test_what_is_known_to_be_impossible_changes_no_expectation(sampler, after):
     asked = 0
     for shape in ("steep", "flat")[: some(2, 4)]:
-        for allowed in SOME:
+        for allowed in each(SOME, 2):
             for impossible in ({0, 1}, {3}, {0, 1, 2, 3, 4}):
                 potential = potential_of(allowed, impossible=impossible - allowed)
                 found = expected_weights(dataclasses.replace(sampler, narrow_after=after), row(ROWS[shape]), potential)
                 np.testing.assert_allclose(found, truth(ROWS[shape], potential), atol=DOUBLE, err_msg=f"{allowed}")
                 asked += potential.asked
-    assert asked > some(100, 4)
+    assert asked > some(100, 8)
 
 
 @pytest.mark.parametrize(("after", "before", "few"), crossed([None, 1, 2], [0.0, -math.inf], [0, 5], share=6))

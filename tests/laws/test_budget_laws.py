@@ -279,6 +279,7 @@ def test_masks_do_not_depend_on_what_was_asked_before(name: str) -> None:
     assert not _differences(grammar, loaded.vocabulary, ids, 8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", mostly_slow(["words", "record"], 1))
 def test_masks_of_a_large_vocabulary_do_not_depend_on_what_was_asked_before(name: str, data: Path) -> None:
     """Long names there are single tokens or many, so what is left of a name takes fewer tokens than bytes."""

@@ -115,7 +115,7 @@ def test_padding_and_special_ids_never():
     assert all(data is None or 0x80 <= data[0] < 0xC2 or data[0] > 0xF4 for data in texts)
 
 
-@pytest.fixture(scope="module", params=mostly_slow(["llama2", "llama3", "gpt2", "qwen2.5"], 2))
+@pytest.fixture(scope="module", params=mostly_slow(["llama2", "llama3", "gpt2", "qwen2.5"], 1))
 def real(request, data):
     folder = data / "tokenizers" / request.param
     if not (folder / "tokenizer.json").exists():

@@ -33,6 +33,8 @@ sys.path.insert(0, str(ROOT / "examples" / "train_nano"))
 from familiar_corpus import random_familiar_case
 from words import HELD_OUT
 
+from tests.amounts import ALL
+
 TEXTS = 5
 
 
@@ -75,7 +77,8 @@ def of_medusa(nano):
 
 
 def test_heads_save_half_of_the_passes(nano, of_medusa):
-    assert of_medusa <= 0.5 and passes_per_token(nano, nano_heads(nano[0], "hydra"), 24) <= 0.5
+    assert of_medusa <= 0.5
+    assert not ALL or passes_per_token(nano, nano_heads(nano[0], "hydra"), 24) <= 0.5
 
 
 @pytest.mark.slow

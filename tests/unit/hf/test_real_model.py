@@ -53,7 +53,7 @@ class ByAdvance:
         row.view(np.uint8)[: packed.size] = packed
 
 
-@pytest.mark.parametrize("name", each(PATTERNS, 2))
+@pytest.mark.parametrize("name", each(PATTERNS, len(PATTERNS)))
 def test_greedy_lookup_and_assistant_agree_with_the_definition(name, stories):
     constraint = guided.compile(guided.regex(PATTERNS[name]), stories.vocabulary)
     processor = GuidedLogitsProcessor(constraint)
@@ -89,6 +89,7 @@ def test_texts_match_their_pattern(name, options, stories):
         assert re.fullmatch(PATTERNS[name], result.text), result.text
 
 
+@pytest.mark.slow
 def test_records_satisfy_their_schema(stories):
     grammar = guided.json_schema(SCHEMA)
     torch.manual_seed(2)

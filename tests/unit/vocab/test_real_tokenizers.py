@@ -10,13 +10,14 @@ import pytest
 
 from guided.special_bytes import SENTINEL, special_bytes
 from guided.vocab import Vocabulary
-from tests.amounts import some
+from tests.amounts import mostly_slow, some
 
 NAMES = ("gpt2", "llama2", "llama3", "qwen2.5")
+"""The last two are large, and of gpt2's family: for the long suite."""
 EXPECTED_SIZE = {"gpt2": 50257, "llama2": 32000, "llama3": 128256, "qwen2.5": 151665}
 
 
-@pytest.fixture(scope="module", params=NAMES)
+@pytest.fixture(scope="module", params=mostly_slow(NAMES, 2))
 def tokenizer(request: pytest.FixtureRequest, data: Path) -> Any:
     folder = data / "tokenizers" / request.param
     if not (folder / "tokenizer.json").exists():

@@ -106,7 +106,7 @@ def test_settings_reach_the_search():
 
 
 @pytest.mark.parametrize(
-    "search", ["best-first:beams=6,n_best=3", *mostly_slow(map(least, SEARCHES), len(SEARCHES) // 2)]
+    "search", ["best-first:beams=6,n_best=3", *mostly_slow(map(least, SEARCHES), len(SEARCHES) // 4)]
 )
 def test_each_search_writes_valid_json_and_its_scores(extracted, search):
     result = extracted("--search", search, "--json")
@@ -184,11 +184,12 @@ def test_a_reward_in_this_folder(extracted, tmp_path, monkeypatch):
 
 
 def test_only_blocks_draw_and_by_the_seed(extracted):
-    texts = [
-        extracted("--search", f"blocks:reward={__name__}:brevity,blocks=1,tokens=4", "--seed", seed).stdout
-        for seed in (1, 1, 2, 3, 4, 5, 6, 7)
-    ]
-    assert texts[0] == texts[1] and len(set(texts)) > 1
+    def drawn(seed):
+        return extracted("--search", f"blocks:reward={__name__}:brevity,blocks=1,tokens=4", "--seed", seed).stdout
+
+    first = drawn(1)
+    assert first == drawn(1)
+    assert any(drawn(seed) != first for seed in range(2, 8))
 
 
 def test_help_of_searches_teaches(guided_cli):

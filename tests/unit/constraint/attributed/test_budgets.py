@@ -69,7 +69,7 @@ def test_texts_end_within_their_budget(name: str, dialect: str) -> None:
     narrowed = 0
     for seed in range(some(24, 36)):
         rng = random.Random(seed)
-        left = rng.choice([12, 20, 30]) if seed else 16
+        left = rng.choice([12, 20, 30]) if seed else 12
         state = constraint.start
         while state != constraint.end:
             constraint.fill_budget_mask(state, row, left)

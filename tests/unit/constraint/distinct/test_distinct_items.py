@@ -177,7 +177,7 @@ def test_many_quick_answers(name: str) -> None:
         compare(name, seed, 4)
 
 
-@pytest.mark.parametrize("name", SCHEMAS)
+@pytest.mark.parametrize("name", each(SCHEMAS, 2))
 def test_contracts(name: str) -> None:
     constraint = guided.compile(guided.json_schema(SCHEMAS[name]), vocabulary_of(random.Random(7)))
     check_constraint(constraint, walks=some(4, 8), length=15)

@@ -55,6 +55,7 @@ def compiled(documents, vocabulary, whitespace):
             yield constraint, text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TOKENIZERS)
 def test_texts_go_on_with_their_forced_tokens(data, documents, name):
     tokenizer, vocabulary = tokenizer_and_vocabulary(data, name)

@@ -60,8 +60,8 @@ LIMITED = {
 }  # fmt: skip
 """Which of them may come to a limit."""
 
-DEAR = {"patterns side by side", "many numbers"}
-"""Two seconds each: for the long suite. Ranges side by side and ten thousand words stand for them in the other."""
+DEAR = {"patterns side by side", "many numbers", "a hundred words in any order", "names that ask for names"}
+"""A second or two each: for the long suite. Ranges side by side and ten thousand words stand for them in the other."""
 
 
 @pytest.fixture(scope="module")

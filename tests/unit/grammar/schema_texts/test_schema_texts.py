@@ -165,7 +165,7 @@ def test_values_are_written_just_if_they_are_instances(format: str) -> None:
     n_accepted = n_rejected = 0
     for schema in SCHEMAS[format]:
         constraint = guided.compile(schema_text(schema, format), VOCABULARY)
-        for trial in range(TRIALS.get(format, 600) // len(SCHEMAS[format])):
+        for trial in range(some(TRIALS.get(format, 600), 2) // len(SCHEMAS[format])):
             value = value_of(rng, schema, 0.0 if trial % 5 < 2 else 0.4)
             text = write(rng, format, value, schema)
             if text is None:
@@ -174,8 +174,8 @@ def test_values_are_written_just_if_they_are_instances(format: str) -> None:
             assert accepts(constraint, text) is wanted, (value, text)
             n_accepted += wanted
             n_rejected += not wanted
-    assert n_accepted >= 200
-    assert n_rejected >= 200
+    assert n_accepted >= some(200, 3)
+    assert n_rejected >= some(200, 3)
 
 
 @pytest.mark.parametrize("format", each(FORMATS, 2))

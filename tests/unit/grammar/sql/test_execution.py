@@ -18,6 +18,7 @@ from guided.grammar.sql import explain_query, run_query
 from guided.grammar.sql.connection import open_session
 from guided.grammar.sql.engines.mysql import check_query
 from guided.grammar.sql.waiting import LostConnectionError, call_within
+from tests.amounts import ALL
 from tests.databases import DIALECTS, Databases
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -137,8 +138,9 @@ OWN_WRITING = {
 
 def test_nothing_can_be_written(url: str, dialect: str) -> None:
     engine = sqlalchemy.create_engine(url)
-    for statement in (*WRITING, *OWN_WRITING[dialect]):
-        for database in (url, engine) if dialect != "duckdb" else (url,):
+    for number, statement in enumerate((*WRITING, *OWN_WRITING[dialect])):
+        both = (url, engine) if ALL else ((url, engine)[number % 2],)
+        for database in both if dialect != "duckdb" else (url,):
             with pytest.raises(GuidedError) as caught:
                 run_query(database, statement)
             assert caught.value.remedy, statement
@@ -160,14 +162,14 @@ def test_a_long_query_is_stopped_and_the_connection_given_back(url: str, dialect
     engine = sqlalchemy.create_engine(url, pool_size=2, max_overflow=0)
     for database in (engine, engine, engine):
         began = time.monotonic()
-        with pytest.raises(LimitError, match=r"more than 0\.3 s and was stopped"):
-            run_query(database, ENDLESS[dialect], seconds=0.3)
+        with pytest.raises(LimitError, match=r"more than 0\.1 s and was stopped"):
+            run_query(database, ENDLESS[dialect], seconds=0.1)
         assert time.monotonic() - began < 20
         assert run_query(database, "SELECT COUNT(*) FROM t").rows == ((3,),)
     assert engine.pool.checkedout() == 0  # type: ignore[attr-defined]
     with open_session(engine) as session:
         with pytest.raises(LimitError):
-            session.run(ENDLESS[dialect], limit_rows=1, seconds=0.2)
+            session.run(ENDLESS[dialect], limit_rows=1, seconds=0.1)
         assert session.run("SELECT MAX(a) FROM t", limit_rows=1, seconds=5).rows == ((3,),)
         assert _running(session.dialect, url) == 0
     engine.dispose()

@@ -21,7 +21,7 @@ from guided.grammar.sql.spelling import identifier
 from guided.monitor.joint import joint
 from guided.testing import check_constraint
 from tests import vocabularies
-from tests.amounts import mostly_slow, some
+from tests.amounts import each, mostly_slow, some
 from tests.unit.grammar.sql.query.random_queries import begun
 
 TYPES = ("INTEGER", "TEXT", "VARCHAR(30)", "REAL", "DATE", "BOOLEAN", "", "MY OWN TYPE", "bigint", "numeric(10, 2)")
@@ -91,7 +91,7 @@ def test_random_queries_over_awkward_names_are_prepared(seed: int) -> None:
         assert chosen.reads(whole.encode()), whole
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", each(NAMES, 3))
 def test_every_name_can_be_written(name: str) -> None:
     tables = DatabaseSchema((Table(name, (Column(name),)),))
     query = f"SELECT t1.{quoted(name)} FROM {quoted(name)} AS t1"

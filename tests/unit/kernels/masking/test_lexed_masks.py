@@ -15,6 +15,7 @@ from guided.constraint.constraint import Constraint
 from guided.grammar import library
 from guided.kernels.masking.lexed import FAR_RANGE
 from tests import vocabularies
+from tests.amounts import each
 
 WORDS = 5_000
 
@@ -60,7 +61,9 @@ def vocabulary() -> guided.Vocabulary:
 VOCABULARY = vocabulary()
 
 
-@pytest.mark.parametrize("name", ["c_program", "sqlite_select", "python_expression", "arithmetic", "pddl_plan"])
+@pytest.mark.parametrize(
+    "name", each(["c_program", "sqlite_select", "python_expression", "arithmetic", "pddl_plan"], 2)
+)
 def test_masks_are_what_each_token_does(name: str) -> None:
     constraint = Constraint(guided.grammar(name), VOCABULARY)
     machine = constraint._machine
