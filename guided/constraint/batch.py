@@ -14,7 +14,7 @@ from guided.constraint.pool import spread
 from guided.constraint.protocol import Constrains
 from guided.errors import LimitError, VocabularyError
 
-__all__ = ["fill_masks", "kept_rows", "mask_rows"]
+__all__ = ["fill_masks", "kept_rows", "mask_rows", "write_rows"]
 
 COPIES_A_THREAD = 16
 """Rows of 16 KB that take longer to copy, when no cache holds them, than the 30 us that another thread costs."""
@@ -63,9 +63,7 @@ def fill_masks(
             f"rows of {rows.shape[1]} words are too narrow for a vocabulary of {max(widths)} words",
             remedy="Allocate masks for the vocabulary's size.",
         )
-    if min(widths, default=0) < rows.shape[1]:
-        rows[:] = 0
-    _copy(kept_rows(owners, given, left, threads=threads, unfinishable=unfinishable), rows, threads)
+    write_rows(kept_rows(owners, given, left, threads=threads, unfinishable=unfinishable), rows, threads)
 
 
 def kept_rows(
@@ -118,10 +116,12 @@ def _new_row(owner: Constrains) -> KeptRow:
     return with_address(np.zeros(owner.vocabulary.n_words, np.uint32))
 
 
-def _copy(kept: Sequence[KeptRow], rows: NDArray[np.uint32], threads: int) -> None:
-    """Copy masks to the beginnings of rows, those of other widths than the rows' too."""
+def write_rows(kept: Sequence[KeptRow], rows: NDArray[np.uint32], threads: int = 1) -> None:
+    """Copy masks to the beginnings of rows, which are 0 behind them."""
     if not kept:
         return
+    if any(row.size < rows.shape[1] for _, row in kept):
+        rows[:] = 0
     from guided.kernels.masking.apply import copy_rows
 
     table = np.array([(where, 1, row.size) for where, row in kept], np.int64)

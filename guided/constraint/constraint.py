@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from guided.collection import hold, release
 from guided.constraint.effects.shared_rows import KeptRow, SharedRows, with_address
 from guided.constraint.end_tokens import EndTokens
-from guided.constraint.engine.machine import ConstraintMachine
+from guided.constraint.engine.machine import ConstraintMachine, Loop, Plan
 from guided.constraint.explain import explain
 from guided.constraint.limits import Limits
 from guided.constraint.machines import machine_for
@@ -114,44 +114,92 @@ class Constraint:
         """The state after ``token``, if that was asked before."""
         return self._steps.get(state * _STRIDE + token)
 
-    def begin_step(self, state: int, token: int, priced: bool) -> tuple[int, ...] | None:
-        """A line for `guided.kernels.masking.stepping`, and the constraint's lock until `end_step`.
-
-        None, and no lock, where its kernel is not for this constraint or state, or another thread is at work in it.
-        """
-        machine = self._machine
-        if (
-            not isinstance(machine, ConstraintMachine)
-            or not machine.plain
-            or (priced and machine.needs is None)
-            or state <= FINISHED
-            or not -1 <= token < self._n_tokens
-            or token in self._ending.ids
-            or len(self._steps) >= self._most_steps
-            or not machine.lock.acquire(blocking=False)
-        ):
-            return None
-        where, row = self._masks[FINISHED]
-        return machine.current_table(), machine.effects.root, state, token, 0, 0, where, 1, row.size
+    def hold_free(self) -> bool:
+        """Take the constraint's lock, to be given back by `end_step`, where no other thread has it."""
+        return self._machine.lock.acquire(blocking=False)
 
     def end_step(self) -> None:
-        """Give back the lock of `begin_step`."""
+        """Give back the lock."""
         self._machine.lock.release()
 
-    def keep_step(self, state: int, token: int, after: int, need: int, row: NDArray[np.uint32]) -> int:
-        """Remember a step, or with ``token`` -1 a mask; and a budget from which on it is the mask without one.
+    def plan_step(self, state: int, token: int, priced: bool) -> tuple[int, Plan] | None:
+        """A table, and how a kernel takes a step (`guided.kernels.masking.stepping`); the lock must be held.
 
-        ``need`` is the kernel's, and ``row`` is copied.  The lock must be held.
+        None where it does not.
         """
-        if token < 0:
-            self._keep_mask(after, self._shared.share(row))
-        else:
-            self._steps[state * _STRIDE + token] = after
         machine = self._machine
-        if isinstance(machine, ConstraintMachine) and machine.needs is not None:
-            machine.needs[after] = need
-            self._needs[after] = need + 2
-        return need + 2
+        automaton = machine.automaton
+        if (
+            (priced and automaton.needs is None)
+            or state <= FINISHED
+            or not 0 <= token < self._n_tokens
+            or token in self._ending.ids
+            or len(self._steps) >= self._most_steps
+            or not automaton.plain
+        ):
+            return None
+        planned = machine.plan(state, token)
+        return None if planned is None else (automaton.current_table(), planned)
+
+    def loop(self, state: int) -> tuple[ConstraintMachine, Loop] | None:
+        """The tokens that may change nothing in a state, and who tells; the lock must be held."""
+        found = self._machine.loop(state) if state > FINISHED else None
+        return None if found is None else (self._machine.automaton, found)
+
+    def grown(self, state: int, tokens: Sequence[int]) -> int:
+        """The state behind tokens that a `loop` left to be read."""
+        return self._machine.grown(state, tokens)
+
+    def keep_step(self, state: int, token: int, after: int) -> None:
+        """Remember a step that a kernel took; the lock must be held."""
+        self._steps[state * _STRIDE + token] = after
+
+    def mask_at_hand(self, state: int, budget: int | None) -> KeptRow | None:
+        """As `remembered_row`, also where a state shares the mask of another; the lock must be held."""
+        masks, machine = self._masks, self._machine
+        found = masks.get(state)
+        if found is None:
+            bare = machine.bare(state)
+            found = None if bare is None else masks.get(bare)
+        if found is None or budget is None:
+            return found
+        enough = self._needs.get(state)
+        if enough is None:
+            enough = self._needs[state] = machine.need(state, budget - 2) + 2
+        return found if budget >= enough else None
+
+    def mask_job(self, state: int) -> tuple[int, ...] | None:
+        """A line for `guided.kernels.masking.stepping.fill_rows`, which is to be kept by `keep_mask`.
+
+        The lock must be held.  None where its kernel is not for the state.
+        """
+        machine = self._machine
+        automaton = machine.automaton
+        own = machine.bare(state)
+        if own is None or not automaton.plain:
+            return None
+        where, row = self._masks[FINISHED]
+        return automaton.current_table(), automaton.effects.root, own, where, 1, row.size
+
+    def keep_mask(
+        self, state: int, own: int, code: int, need: int, row: NDArray[np.uint32], budget: int | None
+    ) -> KeptRow | None:
+        """Remember a mask that a kernel made; it, where it is the mask under the budget.  The lock must be held.
+
+        ``own`` is the state of the job, ``code`` and ``need`` what the kernel says, and ``row`` is copied.
+        """
+        ends = code & 1 == 1
+        self._accepting[own] = ends
+        kept = self._shared.share(row, -1 if ends else code >> 1)
+        self._keep_mask(own, kept)
+        machine = self._machine
+        needs = machine.automaton.needs
+        if needs is not None:
+            needs[own] = need
+        if budget is None:
+            return kept
+        enough = self._needs[state] = machine.need(state, budget - 2) + 2
+        return kept if budget >= enough else None
 
     def advance_all(self, state: int) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
         """The tokens of the mask, ``int64[n]`` in an order that is the same for all states, and the state after each.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
@@ -21,11 +22,11 @@ from guided.vocab.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from guided.constraint.engine.completion import Completions
-    from guided.constraint.engine.machine import ConstraintMachine
+    from guided.constraint.engine.machine import ConstraintMachine, Loop, Plan
 
-__all__ = ["ProductMachine"]
+__all__ = ["PAIRS", "ProductMachine"]
 
-_FIRST_PAIR = 1 << 32
+PAIRS = 1 << 32
 """States of a `ConstraintMachine` are below."""
 _MORE = 8
 """Each product beside another has 256 times as many ids."""
@@ -48,7 +49,7 @@ class ProductMachine(ABC, Generic[Side]):
         self.lock: threading.RLock = inner.lock
         self.lexed: bool = inner.lexed
         self.owing: bool = inner.owing
-        self.first_pair: int = inner.first_pair << _MORE if isinstance(inner, ProductMachine) else _FIRST_PAIR
+        self.first_pair: int = inner.first_pair << _MORE if isinstance(inner, ProductMachine) else PAIRS
         """The least id of a pair."""
         self._pairs: list[tuple[int, Side]] = []
         self._ids: dict[tuple[int, Side], int] = {}
@@ -86,6 +87,22 @@ class ProductMachine(ABC, Generic[Side]):
     @abstractmethod
     def advance_token(self, state: int, token: int) -> int:
         """The state after a token's bytes (not an end-of-text id)."""
+
+    def plan(self, state: int, token: int) -> Plan | None:
+        """As `ConstraintMachine.plan`; not known unless a checker tells."""
+        return None
+
+    def loop(self, state: int) -> Loop | None:
+        """As `ConstraintMachine.loop`; not known unless a checker tells."""
+        return None
+
+    def grown(self, state: int, tokens: Sequence[int]) -> int:
+        """As `ConstraintMachine.grown`."""
+        raise NotImplementedError
+
+    def bare(self, state: int) -> int | None:
+        """As `ConstraintMachine.bare`; not known unless a checker tells."""
+        return None
 
     @abstractmethod
     def mask(self, state: int, limit: int = -1) -> NDArray[np.uint32]:
@@ -134,6 +151,11 @@ class ProductMachine(ABC, Generic[Side]):
     def prices(self) -> bool:
         """As `ConstraintMachine.prices`; stacks have none here."""
         return self.inner.plain
+
+    @property
+    def automaton(self) -> ConstraintMachine:
+        """The innermost machine."""
+        return self.inner.automaton
 
     def begin_prices(self) -> None:
         """See `ConstraintMachine.begin_prices`."""

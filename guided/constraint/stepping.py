@@ -1,28 +1,93 @@
-"""`step_rows`: the next token and the mask after it in every row of a batch, by one call without the interpreter.
+"""`step_rows`: the next token and the mask after it in every row of a batch, by two calls without the interpreter.
 
-To a new text nearly every state is new.  To make its mask and keep it takes some 15 us of Python a row and 8 of
-compiled code; here all rows share a call, and a mask is kept once its state comes the second time.
+To a new text nearly every state is new.  To take its step alone costs some 20 us in a process whose model has used all
+caches since, mostly of Python; here all rows share a call, and so they do for the masks that nobody has made before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from guided.constraint.constraint import Constraint
 from guided.constraint.effects.shared_rows import KeptRow
+from guided.constraint.product import PAIRS
 from guided.constraint.protocol import Constrains
-from guided.kernels.data.addresses import address
 
-__all__ = ["Step", "step_rows"]
+__all__ = ["Loop", "Step", "loop_at", "stays", "step_rows"]
 
 Step: TypeAlias = tuple[int, KeptRow]
 """The state after a token, and its mask."""
 
 MOMENT = 20_000
 """Parser and walk steps of a row: one that takes more is left to the caller."""
+
+
+class Loop(NamedTuple):
+    """A state in which many tokens change neither the automaton's state nor the mask, such as inside a string.
+
+    It has what a step needs of the constraint, so that nothing else of it is fetched into a cache.
+    """
+
+    lock: Any
+    table: int
+    """Where the automaton's arrays are: as they were last, which is right, as they only grow."""
+    own: int
+    """The automaton's state."""
+    quiet: bytes
+    """By token, 0 for those of which only the automaton need be asked."""
+    grows: bool
+    """Whether the state is another behind such a token (`Constraint.grown`), though its mask is not."""
+
+
+def loop_at(constraint: Constrains, state: int) -> Loop | None:
+    """The loop of a state, where there is one and no other thread is at work in the constraint."""
+    if not isinstance(constraint, Constraint) or not constraint.hold_free():
+        return None
+    try:
+        found = constraint.loop(state)
+        return None if found is None else Loop(found[0].lock, found[0].current_table(), *found[1])
+    finally:
+        constraint.end_step()
+
+
+def stays(loops: Sequence[Loop | None], tokens: Sequence[int]) -> list[bool]:
+    """Whether each token surely leaves the automaton in the state of its loop, by one call for all."""
+    from guided.kernels.masking.stepping import advance_rows
+
+    found = [False] * len(loops)
+    rows: list[int] = []
+    jobs: list[int] = []
+    held = []
+    try:
+        for row, loop in enumerate(loops):
+            if loop is None:
+                continue
+            lock, table, own, quiet, _ = loop
+            token = tokens[row]
+            if 0 <= token < len(quiet) and not quiet[token] and lock.acquire(False):
+                held.append(lock)
+                rows.append(row)
+                jobs += (table, 0, own, token, 0)
+        if jobs:
+            lines = np.array(jobs, np.int64).reshape(-1, 5)
+            advance_rows(lines, MOMENT)
+            for row, same in zip(rows, (lines[:, 2] == lines[:, 4]).tolist(), strict=True):
+                found[row] = same
+    finally:
+        for lock in held:
+            lock.release()
+    return found
+
+
+class _Reached(NamedTuple):
+    """A row whose step is taken."""
+
+    row: int
+    constraint: Constraint
+    state: int
 
 
 def step_rows(
@@ -42,55 +107,82 @@ def step_rows(
     >>> step_rows([constraint] * 2, [constraint.start] * 2, list(b"ac"), [None] * 2) == [(state, known), None]
     True
     """
-    found: list[Step | None] = [None] * len(states)
-    asked: list[tuple[int, Constraint]] = []
-    jobs: list[tuple[int, ...]] = []
+    held: list[tuple[int, Constraint]] = []
     try:
-        for i, (constraint, state, token, budget) in enumerate(zip(constraints, states, tokens, budgets, strict=True)):
-            if not isinstance(constraint, Constraint):
-                continue
-            after = constraint.known_step(state, token)
-            if after is not None:
-                if after <= constraint.end or not (budget is None or constraint.is_ample(after, budget)):
-                    continue
-                kept = constraint.remembered_row(after)
-                if kept is not None:
-                    found[i] = after, kept
-                    continue
-                state, token = after, -1
-            job = constraint.begin_step(state, token, budget is not None)
-            if job is not None:
-                asked.append((i, constraint))
-                jobs.append(job)
-        if jobs:
-            _run(jobs, asked, budgets, found)
+        for row, each in enumerate(constraints):
+            if isinstance(each, Constraint) and each.hold_free():
+                held.append((row, each))
+        return _masked(len(constraints), _advanced(held, states, tokens, budgets), budgets)
     finally:
-        for _, constraint in asked:
-            constraint.end_step()
-    return found
+        for _, each in held:
+            each.end_step()
 
 
-def _run(
-    jobs: Sequence[tuple[int, ...]],
-    asked: Sequence[tuple[int, Constraint]],
+def _advanced(
+    rows: Iterable[tuple[int, Constraint]],
+    states: Sequence[int],
+    tokens: Sequence[int],
     budgets: Sequence[int | None],
-    found: list[Step | None],
-) -> None:
-    """Take the steps that nobody took before, or that came without a mask; the constraints' locks are held."""
-    from guided.kernels.masking.stepping import step_rows
+) -> list[_Reached]:
+    """Take the steps, those that nobody took before by one call."""
+    from guided.kernels.masking.stepping import advance_rows
 
-    table = np.array(jobs, np.int64)
-    rows = np.empty((len(jobs), max(constraint.vocabulary.n_words for _, constraint in asked)), np.uint32)
-    step_rows(table, rows, MOMENT)
-    begin, row_bytes = address(rows), rows.strides[0]
-    results = table[:, 4:6].tolist()
-    for number, ((i, constraint), (_, _, state, token, *_), (after, need)) in enumerate(
-        zip(asked, jobs, results, strict=True)
-    ):
-        if after <= constraint.end:
+    reached: list[_Reached] = []
+    new = []
+    jobs = []
+    for row, constraint in rows:
+        state, token = states[row], tokens[row]
+        # Pairs hold what a text holds, and hardly another comes to one.
+        after = constraint.known_step(state, token) if state < PAIRS else None
+        if after is None:
+            planned = constraint.plan_step(state, token, budgets[row] is not None)
+            if planned is not None:
+                table, (own, marking, land, more) = planned
+                new.append((row, constraint, state, token, land, more))
+                jobs.append((table, marking, own, token, 0))
+        elif after > constraint.end:
+            reached.append(_Reached(row, constraint, after))
+    if jobs:
+        lines = np.array(jobs, np.int64)
+        advance_rows(lines, MOMENT)
+        for (row, constraint, state, token, land, more), found in zip(new, lines[:, 4].tolist(), strict=True):
+            if found < 0:
+                continue
+            after = found if land is None else land(found, *more)
+            if state < PAIRS:
+                constraint.keep_step(state, token, after)
+            if after > constraint.end:
+                reached.append(_Reached(row, constraint, after))
+    return reached
+
+
+def _masked(n: int, reached: Sequence[_Reached], budgets: Sequence[int | None]) -> list[Step | None]:
+    """The masks of the states, those that are not at hand by one call."""
+    found: list[Step | None] = [None] * n
+    new: list[_Reached] = []
+    jobs = []
+    for each in reached:
+        row, constraint, state = each
+        kept = constraint.mask_at_hand(state, budgets[row])
+        if kept is not None:
+            found[row] = state, kept
             continue
-        row = rows[number, : constraint.vocabulary.n_words]
-        enough = constraint.keep_step(state, token, after, need, row)
-        budget = budgets[i]
-        if budget is None or budget >= enough:
-            found[i] = after, (begin + number * row_bytes, row)
+        job = constraint.mask_job(state)
+        if job is not None:
+            new.append(each)
+            jobs.append(job)
+    if jobs:
+        from guided.kernels.masking.stepping import fill_rows
+
+        lines = np.array(jobs, np.int64)
+        masks = np.empty((len(jobs), max(each.constraint.vocabulary.n_words for each in new)), np.uint32)
+        fill_rows(lines, masks, MOMENT)
+        for number, ((row, constraint, state), (code, need, own, *_)) in enumerate(
+            zip(new, lines.tolist(), strict=True)
+        ):
+            if code >= 0:
+                mask = masks[number, : constraint.vocabulary.n_words]
+                kept = constraint.keep_mask(state, own, code, need, mask, budgets[row])
+                if kept is not None:
+                    found[row] = state, kept
+    return found

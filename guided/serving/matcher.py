@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from guided.constraint.batch import fill_masks, mask_rows
+from guided.constraint.batch import fill_masks, kept_rows, mask_rows
 from guided.constraint.constraint import Constraint
 from guided.constraint.effects.shared_rows import KeptRow
 from guided.constraint.protocol import Constrains
-from guided.constraint.stepping import step_rows
+from guided.constraint.stepping import Loop, loop_at, stays, step_rows
 from guided.errors import GuidedError, LimitError, VocabularyError
 
-__all__ = ["Matcher", "fill_rows", "step"]
+__all__ = ["Matcher", "fill_rows", "kept_masks", "step"]
 
 
 class Matcher:
@@ -34,12 +34,17 @@ class Matcher:
     (2, True, False, 1)
     """
 
-    __slots__ = ("_states", "constraint", "most_tokens")
+    __slots__ = ("_kept", "_loop", "_states", "_unread", "constraint", "most_tokens")
 
     def __init__(self, constraint: Constrains, most_tokens: int | None = None) -> None:
         self.constraint = constraint
         self.most_tokens = most_tokens
         self._states = [constraint.start]
+        """-1 where it is not worked out: the tokens of `_unread` lead there."""
+        self._unread: dict[int, int] = {}
+        self._loop: Loop | None = None
+        self._kept: KeptRow | None = None
+        """The mask of the last state that `step` came to."""
         if most_tokens is not None:
             row = np.empty(constraint.vocabulary.n_words, np.uint32)
             constraint.fill_budget_mask(constraint.start, row, most_tokens)
@@ -47,7 +52,15 @@ class Matcher:
     @property
     def state(self) -> int:
         """The constraint's state after all accepted tokens; never 0."""
-        return self._states[-1]
+        states = self._states
+        if states[-1] < 0:
+            last = first = len(states) - 1
+            while states[first] < 0:
+                first -= 1
+            tokens = [self._unread[place] for place in range(first + 1, last + 1)]
+            assert isinstance(self.constraint, Constraint)
+            states[last] = self.constraint.grown(states[first], tokens)
+        return states[-1]
 
     @property
     def n_tokens(self) -> int:
@@ -62,7 +75,7 @@ class Matcher:
     @property
     def is_whole(self) -> bool:
         """Whether the text may end here, or has ended."""
-        return self.constraint.is_accepting(self._states[-1])
+        return self.constraint.is_accepting(self.state)
 
     @property
     def budget(self) -> int | None:
@@ -71,15 +84,17 @@ class Matcher:
 
     def accept(self, token: int) -> bool:
         """Go on by a token; False, and nothing changes, where it is not allowed."""
-        after = self.constraint.advance(self._states[-1], token)
+        after = self.constraint.advance(self.state, token)
         if after:
             self._states.append(after)
+            self._loop = None
         return after != 0
 
     def accept_all(self, tokens: Iterable[int]) -> bool:
         """Go on by several tokens; False, and nothing changes, where one of them is not allowed."""
         states, advance = self._states, self.constraint.advance
-        n, state = len(states), states[-1]
+        n, state = len(states), self.state
+        self._loop = None
         for token in tokens:
             state = advance(state, token)
             if not state:
@@ -90,14 +105,15 @@ class Matcher:
 
     def accept_bytes(self, data: bytes) -> bool:
         """Go on by some text, which is taken back as one token is; False, and nothing changes, if it is not allowed."""
-        after = self.constraint.advance_bytes(self._states[-1], data)
+        after = self.constraint.advance_bytes(self.state, data)
         if after:
             self._states.append(after)
+            self._loop = None
         return after != 0
 
     def validate(self, tokens: Sequence[int]) -> int:
         """How many of these tokens are allowed, one after the other, up to the first that is not; nothing changes."""
-        state = self._states[-1]
+        state = self.state
         for n, token in enumerate(tokens):
             state = self.constraint.advance(state, token)
             if not state:
@@ -109,15 +125,18 @@ class Matcher:
         if not 0 <= n <= self.n_tokens:
             raise ValueError(f"{n} tokens cannot be taken back: {self.n_tokens} were accepted")
         del self._states[len(self._states) - n :]
+        self._loop = None
 
     def reset(self) -> None:
         """Take back all tokens."""
         del self._states[1:]
+        self._loop = None
 
     def fork(self) -> Matcher:
         """A matcher of its own at the same place."""
         other = Matcher.__new__(Matcher)
         other.constraint, other.most_tokens, other._states = self.constraint, self.most_tokens, self._states[:]
+        other._unread, other._loop, other._kept = dict(self._unread), self._loop, self._kept
         return other
 
     def forced_text(self) -> str:
@@ -125,7 +144,7 @@ class Matcher:
 
         Raises `GuidedError` where a special token is in it, which is no text.
         """
-        forced = self.constraint.forced(self._states[-1])
+        forced = self.constraint.forced(self.state)
         try:
             return forced.decode()
         except UnicodeDecodeError as error:
@@ -138,7 +157,11 @@ class Matcher:
     def remembered_row(self) -> KeptRow | None:
         """The mask of the next token where it is at hand, and must not be written to."""
         constraint = self.constraint
-        return constraint.remembered_row(self._states[-1], self.budget) if isinstance(constraint, Constraint) else None
+        return constraint.remembered_row(self.state, self.budget) if isinstance(constraint, Constraint) else None
+
+    def kept_row(self) -> KeptRow:
+        """The mask of the next token, which must not be written to."""
+        return kept_masks([self])[0]
 
     def fill(self, row: Any) -> None:
         """Write the mask of the next token to ``row``, ``int32`` or ``uint32[words]``; see `fill_rows`.
@@ -155,10 +178,10 @@ class Matcher:
         whole[n_words:] = 0
         own, budget = whole[:n_words], self.budget
         if budget is None:
-            self.constraint.fill_mask(self._states[-1], own)
+            self.constraint.fill_mask(self.state, own)
             return
         try:
-            self.constraint.fill_budget_mask(self._states[-1], own, budget)
+            self.constraint.fill_budget_mask(self.state, own, budget)
         except LimitError:
             # A token was accepted that no mask within the budget had.
             self.constraint.fill_mask(self.constraint.end, own)
@@ -170,20 +193,36 @@ def step(matchers: Sequence[Matcher], tokens: Sequence[int]) -> list[KeptRow | N
     None is for a matcher that has not moved: `Matcher.accept` and `Matcher.fill` say what becomes of it.  That may take
     long, or its text ends; see `guided.constraint.stepping.step_rows`.
     """
+    masks: list[KeptRow | None] = [None] * len(matchers)
+    left: list[int] = []
+    for i, same in enumerate(stays([matcher._loop for matcher in matchers], tokens)):
+        matcher = matchers[i]
+        if not same:
+            left.append(i)
+        elif matcher._loop is not None:
+            masks[i] = matcher._kept
+            states = matcher._states
+            if matcher._loop.grows:
+                matcher._unread[len(states)] = tokens[i]
+                states.append(-1)
+            else:
+                states.append(states[-1])
+    some = [matchers[i] for i in left]
     found = step_rows(
-        [matcher.constraint for matcher in matchers],
-        [matcher._states[-1] for matcher in matchers],
-        tokens,
-        [
-            None if matcher.most_tokens is None else matcher.most_tokens - len(matcher._states)
-            for matcher in matchers
-        ],
-    )  # fmt: skip
-    masks: list[KeptRow | None] = [None] * len(found)
-    for i, (matcher, one) in enumerate(zip(matchers, found, strict=True)):
-        if one is not None:
-            after, masks[i] = one
-            matcher._states.append(after)
+        [matcher.constraint for matcher in some],
+        [matcher.state for matcher in some],
+        [tokens[i] for i in left],
+        [None if matcher.most_tokens is None else matcher.most_tokens - len(matcher._states) for matcher in some],
+    )
+    for i, matcher, one in zip(left, some, found, strict=True):
+        if one is None:
+            continue
+        after, masks[i] = one
+        matcher._states.append(after)
+        # Where the mask stays the same the next tokens may change nothing either.
+        again = matcher.most_tokens is None and matcher._kept is not None and matcher._kept[0] == one[1][0]
+        matcher._loop = loop_at(matcher.constraint, after) if again else None
+        matcher._kept = one[1]
     return masks
 
 
@@ -209,7 +248,7 @@ def fill_rows(matchers: Sequence[Matcher], rows: Any, threads: int = 1) -> None:
     bounded = any(matcher.most_tokens is not None for matcher in matchers)
     fill_masks(
         [matcher.constraint for matcher in matchers],
-        [matcher._states[-1] for matcher in matchers],
+        [matcher.state for matcher in matchers],
         rows,
         threads=threads,
         budgets=[matcher.budget for matcher in matchers] if bounded else None,
@@ -219,3 +258,19 @@ def fill_rows(matchers: Sequence[Matcher], rows: Any, threads: int = 1) -> None:
         # A token was accepted that no mask within the budget had.
         constraint = matchers[i].constraint
         fill_masks(constraint, [constraint.end], rows[i : i + 1])
+
+
+def kept_masks(matchers: Sequence[Matcher], threads: int = 1) -> list[KeptRow]:
+    """As `fill_rows`, but where the masks are, which must not be written to."""
+    late: list[int] = []
+    owners = [matcher.constraint for matcher in matchers]
+    found = kept_rows(
+        owners,
+        [matcher.state for matcher in matchers],
+        [matcher.budget for matcher in matchers],
+        threads=threads,
+        unfinishable=late,
+    )
+    for i in late:
+        (found[i],) = kept_rows([owners[i]], [owners[i].end], [None])
+    return found

@@ -11,6 +11,7 @@ It has the methods of `ConstraintMachine` on which `Constraint` and `Completions
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -19,13 +20,13 @@ from numpy.typing import NDArray
 from guided.collection import untrack
 from guided.constraint.distinct.budgets import Budgets
 from guided.constraint.distinct.completion import DistinctCompletions
-from guided.constraint.distinct.json_text import NAME, QUOTE, Level, Text
+from guided.constraint.distinct.json_text import BETWEEN, NAME, QUOTE, SKIPPED, Level, Text
 from guided.constraint.distinct.liveness import Liveness
 from guided.constraint.distinct.marked_rules import marks_of
 from guided.constraint.distinct.refusals import Refusals
 from guided.constraint.distinct.steps import Steps
 from guided.constraint.distinct.supply import Supply
-from guided.constraint.engine.machine import ConstraintMachine
+from guided.constraint.engine.machine import ConstraintMachine, Loop, Plan
 from guided.constraint.limits import Limits
 from guided.constraint.product import ProductMachine
 from guided.errors import UnsupportedError, VocabularyError
@@ -125,52 +126,58 @@ class DistinctMachine(ProductMachine[Text]):
 
     def advance_token(self, state: int, token: int) -> int:
         """The state after a token's bytes (not an end-of-text id)."""
+        inner = self.inner
+        with self.lock:
+            planned = self.plan(state, token)
+            if planned is None:
+                own, text = self.split(state)
+                data = self._texts.spelled(token)
+                return self.join(*self.steps.read(own, text, data, token)) if data else DEAD
+            own, marking, land, more = planned
+            if land is None:
+                return inner.advance_token(own, token)
+            return land(inner.step(own, token, True) if marking else inner.advance_token_text(own, token), *more)
+
+    def plan(self, state: int, token: int) -> Plan | None:
+        """As `ConstraintMachine.plan`: what the text is after the token is known before the automaton takes it."""
+        texts = self._texts
+        one_quote = self._events[token] == 1
         if state < self.first_pair and self._byte_complete:
             name = self._begun.get(state)
-            if name is not None:
-                return self._name_on(state, name, token)
-            events = self._events[token]
-            if not events:
-                return self.inner.advance_token(state, token)
-            if events == 1 and not self.inner.owing:
-                with self.lock:
-                    return self._quoted(state, token)
-        return self._advance(state, token)
-
-    def _name_on(self, state: int, name: bytes, token: int) -> int:
-        """The state after a token behind the beginning of a name, where nothing else is remembered."""
-        inner, texts = self.inner, self._texts
-        with self.lock:
+            if name is None:
+                if self._events[token] == 0:
+                    return state, False, None, ()
+                return (state, True, self._quoted, (token,)) if one_quote and not self.inner.owing else None
             if not texts.structural[token]:
-                return self._begin(inner.step(state, token), name + texts.spelled(token))
-            if texts.lone[token] and self._events[token] == 1:
-                return self._ended(inner.step(state, token, True), None, name, texts.spelled(token))
-            return self._advance(state, token)
+                return state, False, self._begin, (name + texts.spelled(token),)
+        own, text = self.split(state)
+        if text is None:
+            return (own, True, self._quoted, (token,)) if one_quote and not self.inner.owing else None
+        data = texts.spelled(token)
+        then: Text | None
+        if not texts.structural[token]:
+            then = self._reader.plain(text, data)
+            return None if then is None else (own, False, self._on, (then,))
+        if text.mode is NAME:
+            if texts.lone[token] and one_quote and self._ends_anew(text, data):
+                return own, True, self._ended, (text.level, text.text, data)
+        elif not self.steps.compares:
+            then, at = self._reader.skimmed(text, data, 0)
+            if then is not None and then.mode is NAME:
+                then, at = self._reader.spelled(then, data, at)
+            if at == len(data):
+                return own, False, self._on, (then,)
+        return None
 
-    def _advance(self, state: int, token: int) -> int:
-        with self.lock:
-            own, text = self.split(state)
-            data = self._texts.spelled(token)
-            if not data:
-                return DEAD
-            if text is None:
-                if self._events[token] == 1 and not self.inner.owing:
-                    return self._quoted(own, token)
-            elif not self._texts.structural[token]:
-                then = self._reader.plain(text, data)
-                if then is not None:
-                    after = self.inner.advance_token_text(own, token)
-                    return self.join(after, self.steps.still_name(after, then) if then.mode is NAME else then)
-            elif text.mode is NAME and self._texts.lone[token] and self._events[token] == 1:
-                after, ended = self._close_name(own, text, data, token)
-                if ended:
-                    return after
-            return self.join(*self.steps.read(own, text, data, token))
+    def _on(self, after: int, then: Text | None) -> int:
+        """The state of a pair of which the automaton was not asked."""
+        if after == DEAD:
+            return DEAD
+        return self.join(after, self.steps.still_name(after, then) if then is not None and then.mode is NAME else then)
 
-    def _quoted(self, own: int, token: int) -> int:
-        """The state after a token with one quotation mark, where nothing is remembered."""
+    def _quoted(self, found: int, token: int) -> int:
+        """The state after a token with one quotation mark, where nothing is remembered; the kernel says ``found``."""
         # A name that is begun by the only quotation mark has not ended: else nothing is remembered.
-        found = self.inner.step(own, token, True)
         if not found & INSIDE:
             return self.join(found >> 2, None)
         data = self._texts.spelled(token)
@@ -179,14 +186,12 @@ class DistinctMachine(ProductMachine[Text]):
             return self._begin(found >> 2, data[at:])
         return self.join(found >> 2, self._reader.name(None, data, at))
 
-    def _close_name(self, own: int, text: Text, data: bytes, token: int) -> tuple[int, bool]:
-        """The state after a token in which a name ends, and whether this is known without reading it in pieces."""
+    def _ends_anew(self, text: Text, data: bytes) -> bool:
+        """Is a name whose end is in a token surely none that is there, and nothing else to be remembered of it?"""
         level = text.level
         if text.pending or self.inner.owing or (level is not None and level.collects):
-            return DEAD, False
-        if level is not None and text.text + data[: data.index(QUOTE)] in level.used:
-            return DEAD, False
-        return self._ended(self.inner.step(own, token, True), level, text.text, data), True
+            return False
+        return level is None or text.text + data[: data.index(QUOTE)] not in level.used
 
     def _ended(self, found: int, level: Level | None, begun: bytes, data: bytes) -> int:
         """The state after a token with the only quotation mark that ends a name, of which the kernel says ``found``."""
@@ -245,6 +250,39 @@ class DistinctMachine(ProductMachine[Text]):
                 rest = super().cheapest_text(self.advance_text(state, out))
                 found = None if rest is None else out + rest
         return found
+
+    def loop(self, state: int) -> Loop | None:
+        """As `ConstraintMachine.loop`: also inside a name that none of those can become which are there."""
+        if not self.refusals.trusts_idle:
+            return None
+        structural = self._texts.structural
+        if state < self.first_pair:
+            begun = state in self._begun
+            return state, structural if begun else self._events, begun
+        own, text = self._pairs[state - self.first_pair]
+        level = text.level
+        if text.pending or (level is not None and (level.repeating or level.gathers)):
+            return None
+        if text.mode is NAME:
+            free = level is None or not level.used.begins(text.text)
+            return (own, structural, True) if free else None
+        return (own, structural, False) if text.mode in (SKIPPED, BETWEEN) else None
+
+    def grown(self, state: int, tokens: Sequence[int]) -> int:
+        """As `ConstraintMachine.grown`: a name that goes on by tokens that are no structure."""
+        with self.lock:
+            own, text = self.split(state)
+            assert text is not None
+            return self._on(own, self._reader.plain(text, b"".join(map(self._texts.spelled, tokens))))
+
+    def bare(self, state: int) -> int | None:
+        """As `ConstraintMachine.bare`."""
+        if not self.refusals.trusts_idle:
+            return None
+        if state < self.first_pair:
+            return state
+        own, text = self._pairs[state - self.first_pair]
+        return own if self.refusals.shares_mask(state, own, text) else None
 
     def alike(self, state: int) -> int:
         """The automaton's own state, where it allows the same tokens and ends alike; else the state itself."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,13 @@ import torch
 from numpy.typing import NDArray
 from vllm.v1.structured_output.backend_types import StructuredOutputBackend, StructuredOutputGrammar
 
-from guided.constraint.batch import mask_rows
+from guided import tokenset
+from guided.constraint.batch import kept_rows, mask_rows, write_rows
+from guided.constraint.effects.shared_rows import KeptRow, with_address
 from guided.errors import GuidedError
 from guided.serving import metrics
 from guided.serving.compilation import compiler_for
-from guided.serving.matcher import Matcher, fill_rows
+from guided.serving.matcher import Matcher, kept_masks, step
 from guided.serving.requests import Request
 from guided.serving.vllm.asked import asked, asked_by_name, most_tokens
 from guided.tokenset import n_words
@@ -33,19 +36,39 @@ _log = logging.getLogger("vllm.guided")
 class GuidedGrammar(StructuredOutputGrammar):
     """One request's place in its constraint.
 
+    A token of the mask that was written last is only noted when it is accepted: the next step takes it, with those of
+    the other requests (`GuidedBackend.fill_step`), or whatever else is asked here.
+
     Where a limit of work is met in the middle of a text the request fails, and no other: its mask then holds only the
     ends of text, and the token that is sampled from it is not accepted.
     """
 
     def __init__(self, matcher: Matcher) -> None:
-        self.matcher = matcher
+        self._matcher = matcher
         self.failed = False
+        self._noted = -1
+        self._shown: NDArray[np.uint32] | None = None
+        """The mask of the next token, where a step has written it."""
+
+    @property
+    def matcher(self) -> Matcher:
+        """The place behind all tokens that were accepted."""
+        if self._noted >= 0:
+            self._settle()
+        return self._matcher
 
     def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:
         """Go on by tokens that were sampled; False fails the request.  What follows the end of the text is let pass."""
+        shown, self._shown = self._shown, None
+        if shown is not None and len(tokens) == 1:
+            token = tokens[0]
+            ends = self._matcher.constraint.vocabulary.eos_ids
+            if 0 <= token < 32 * shown.size and token not in ends and tokenset.contains(shown, token):
+                self._noted = token
+                return True
+        matcher = self.matcher
         if self.failed:
             return False
-        matcher = self.matcher
         try:
             for token in tokens:
                 if matcher.is_over:
@@ -60,13 +83,14 @@ class GuidedGrammar(StructuredOutputGrammar):
 
     def validate_tokens(self, tokens: list[int]) -> list[int]:
         """The tokens of a draft that are allowed, up to the first that is not; none after the end of the text."""
-        if self.failed or self.matcher.is_over:
+        matcher = self.matcher
+        if self.failed or matcher.is_over:
             return []
-        end = self.matcher.constraint.end
-        state = self.matcher.state
+        end = matcher.constraint.end
+        state = matcher.state
         try:
             for n, token in enumerate(tokens):
-                state = self.matcher.constraint.advance(state, token) if token >= 0 else 0
+                state = matcher.constraint.advance(state, token) if token >= 0 else 0
                 if not state:
                     return tokens[:n]
                 if state == end:
@@ -79,34 +103,41 @@ class GuidedGrammar(StructuredOutputGrammar):
     def rollback(self, num_tokens: int) -> None:
         """Take back the last tokens that were accepted."""
         self.matcher.rollback(num_tokens)
+        self._shown = None
 
     def fill_bitmask(self, bitmask: torch.Tensor, batch_index: int) -> None:
         """Write the mask of the next token to a row."""
-        self.fill(mask_rows(bitmask)[batch_index])
+        write_rows([self.kept_row()], mask_rows(bitmask)[batch_index : batch_index + 1])
 
-    def fill(self, row: NDArray[np.uint32]) -> None:
-        """Write the mask of the next token to ``uint32[words]``."""
+    def kept_row(self) -> KeptRow:
+        """The mask of the next token, which must not be written to."""
         matcher = self.matcher
         if not self.failed:
             try:
-                if matcher.most_tokens is None and row.shape[0] == matcher.constraint.vocabulary.n_words:
-                    matcher.constraint.fill_mask(matcher.state, row)
-                else:
-                    matcher.fill(row)
-                return
+                return matcher.kept_row()
             except GuidedError as error:
                 self._fail(error)
-        row[:] = 0
-        matcher.constraint.fill_mask(matcher.constraint.end, row[: matcher.constraint.vocabulary.n_words])
+        (ends,) = kept_rows([matcher.constraint], [matcher.constraint.end], [None])
+        return ends
 
     def is_terminated(self) -> bool:
-        """Whether an end-of-text token was accepted."""
-        return self.matcher.is_over
+        """Whether an end-of-text token was accepted: those are never only noted."""
+        return self._matcher.is_over
 
     def reset(self) -> None:
         """Begin the text again."""
-        self.matcher.reset()
+        self._noted, self._shown = -1, None
+        self._matcher.reset()
         self.failed = False
+
+    def _settle(self) -> None:
+        """Take the step that was noted, alone."""
+        token, self._noted = self._noted, -1
+        try:
+            if not self._matcher.accept(token):
+                raise GuidedError(f"token {token} of a mask is not in the language")
+        except GuidedError as error:
+            self._fail(error)
 
     def _fail(self, error: GuidedError) -> None:
         self.failed = True
@@ -160,19 +191,45 @@ class GuidedBackend(StructuredOutputBackend):
         """Write the masks of a step, one row a request; None, and a text that is over, is a row without constraint."""
         rows = self._rows if masks is self._masks and self._rows is not None else mask_rows(masks)
         rows = rows[: len(grammars)]
-        bound = [grammar for grammar in grammars if grammar is not None and not grammar.matcher.is_over]
-        if len(bound) == len(grammars) and not any(grammar.failed for grammar in bound):
-            try:
-                fill_rows([grammar.matcher for grammar in bound], rows, threads)
-                return
-            except GuidedError:
-                # One of them came to a limit: below it fails alone.
-                pass
-        for grammar, row in zip(grammars, rows, strict=True):
-            if grammar is None or grammar.matcher.is_over:
-                row[:] = 0xFFFFFFFF
-            else:
-                grammar.fill(row)
+        kept: list[KeptRow] = [_everything(rows.shape[1])] * len(grammars)
+        asked: list[tuple[int, GuidedGrammar]] = []
+        noted: list[tuple[int, GuidedGrammar]] = []
+        for row, grammar in enumerate(grammars):
+            if grammar is None:
+                continue
+            if grammar._noted >= 0:
+                noted.append((row, grammar))
+            elif not grammar.is_terminated():
+                asked.append((row, grammar))
+        if noted:
+            found = step([grammar._matcher for _, grammar in noted], [grammar._noted for _, grammar in noted])
+            for (row, grammar), mask in zip(noted, found, strict=True):
+                if mask is None:
+                    asked.append((row, grammar))
+                else:
+                    grammar._noted = -1
+                    kept[row], grammar._shown = mask, mask[1]
+        for (row, grammar), mask in zip(asked, _kept(asked, threads), strict=True):
+            kept[row] = mask
+            grammar._shown = None if grammar.failed else mask[1]
+        write_rows(kept, rows, threads)
 
     def destroy(self) -> None:
         """Nothing is held that outlives the backend."""
+
+
+def _kept(asked: Sequence[tuple[int, GuidedGrammar]], threads: int) -> list[KeptRow]:
+    """The masks of grammars, each alone where one of them comes to a limit, so that it fails alone."""
+    try:
+        matchers = [grammar.matcher for _, grammar in asked]
+        if not any(grammar.failed for _, grammar in asked):
+            return kept_masks(matchers, threads)
+    except GuidedError:
+        pass
+    return [grammar.kept_row() for _, grammar in asked]
+
+
+@lru_cache(maxsize=8)
+def _everything(words: int) -> KeptRow:
+    """The mask that allows all tokens."""
+    return with_address(np.full(words, ~np.uint32(0), np.uint32))
