@@ -13,6 +13,7 @@ import pydantic
 import pytest
 
 pytest.importorskip("fastapi")
+pytest.importorskip("uvicorn")
 
 from guided.server.api.settings import Settings
 from tests.unit.server.api.served import Served, served

@@ -7,6 +7,7 @@ import pytest
 
 import guided
 from guided.serving import Matcher, fill_rows
+from guided.serving.matcher import step
 from tests.amounts import some
 
 WORDS = [b"a", b"b", b"ab", b"{", b"}", b'"', b":", b"1", b"12", b"\xc3", b"\xa9", b"\xc3\xa9", b"e", None]
@@ -130,3 +131,60 @@ def test_one_row_is_filled_as_rows_of_a_batch_are():
             assert rows[0].tolist() == rows[1].tolist()
     with pytest.raises(guided.VocabularyError, match="narrow"):
         matcher.fill(np.zeros(0, np.int32))
+
+
+NAMED = guided.Vocabulary.from_tokens(
+    [*(bytes([byte]) for byte in range(256)), b'{"', b'": ', b"ab", b'", "', b"12", b'": "', None], eos_ids=[262]
+)
+
+
+@pytest.mark.parametrize("seed", range(some(24)))
+def test_steps_of_a_batch_inside_names_and_strings_are_those_one_by_one(seed):
+    """Where a token changes neither mask nor automaton the state is worked out later: when it is asked for."""
+    rng = random.Random(seed)
+    schemas = [
+        {"type": "object", "additionalProperties": {"type": "string"}},
+        {"type": "object", "properties": {"ab": {"type": "string"}}, "additionalProperties": {"type": "object"}},
+        {"type": "array", "items": {"type": "string", "pattern": "^[a-b]*$"}, "uniqueItems": True},
+    ]
+    constraints = [guided.compile(guided.json_schema(schema), NAMED) for schema in schemas]
+    # The same few letters, so that names come to those that are there.
+    wanted = [*range(256, 260), 261, 262, *b'ab" ,:{}[]\\']
+    matchers = [Matcher(constraint) for constraint in constraints * 2]
+    twins = [[] for _ in matchers]
+    stayed = 0
+    for _ in range(60):
+        tokens = []
+        for matcher, twin in zip(matchers, twins, strict=True):
+            state = matcher.constraint.start
+            for token in twin:
+                state = matcher.constraint.advance(state, token)
+            row = np.zeros(NAMED.n_words, np.uint32)
+            matcher.constraint.fill_mask(state, row)
+            own = [token for token in wanted if row[token >> 5] >> (token & 31) & 1]
+            letters = [token for token in own if token in (258, 97, 98)]
+            tokens.append(rng.choice(letters if letters and rng.random() < 0.9 else own))
+        for matcher, twin, token, kept in zip(matchers, twins, tokens, step(matchers, tokens), strict=True):
+            before = matcher.constraint.start
+            for each in twin:
+                before = matcher.constraint.advance(before, each)
+            after = matcher.constraint.advance(before, token)
+            row = np.zeros(NAMED.n_words, np.uint32)
+            matcher.constraint.fill_mask(after, row)
+            if kept is None:
+                assert matcher.accept(token)
+            else:
+                assert (kept[1] == row).all()
+                stayed += matcher._states[-1] < 0
+            twin.append(token)
+            assert matcher.n_tokens == len(twin)
+            if rng.random() < 0.1:
+                n = rng.randrange(min(len(twin), 5))
+                matcher.rollback(n)
+                del twin[len(twin) - n :]
+            if rng.random() < 0.2:
+                state = matcher.constraint.start
+                for each in twin:
+                    state = matcher.constraint.advance(state, each)
+                assert matcher.fork().state == matcher.state == state
+    assert stayed > 2

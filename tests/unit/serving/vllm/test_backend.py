@@ -158,3 +158,36 @@ def test_a_text_can_be_made_whole_in_its_tokens(backend):
     assert "7" in texts[0] and "7" not in texts[1] and texts[2] == {"</s>"} and grammar.is_terminated()
     params.extra_args = {"guided_whole": 0}
     assert backend.compile_request(params).matcher.most_tokens is None
+
+
+@pytest.mark.parametrize("then", ["mask", "validate", "rollback", "reset", "more", "end"])
+def test_a_token_of_the_last_mask_is_noted_and_taken_with_the_next_step(backend, then):
+    masks = backend.allocate_token_bitmask(2)
+    grammars = [grammar_of(backend, "[0-9]{2}") for _ in range(2)]
+    backend.fill_step(grammars, masks)
+    (one,) = ids("1")
+    assert all(grammar.accept_tokens("r", [one]) for grammar in grammars)
+    first = grammars[0]
+    assert first._noted == one and first._matcher.n_tokens == 0 and not first.is_terminated()
+    if then == "mask":
+        backend.fill_step(grammars, masks)
+        assert first._noted < 0 and first._matcher.n_tokens == 1
+        assert masks[0].numpy().view(np.uint32).tolist() == own_mask(first) == own_mask(grammars[1])
+    elif then == "validate":
+        assert first.validate_tokens([one, one]) == [one]
+    elif then == "rollback":
+        first.rollback(1)
+        assert first.matcher.n_tokens == 0
+    elif then == "reset":
+        first.reset()
+        assert first.matcher.n_tokens == 0
+    elif then == "more":
+        assert first.accept_tokens("r", [one]) and first.matcher.n_tokens == 2
+        assert not first.accept_tokens("r", [one])
+    else:
+        for grammar in grammars:
+            grammar.accept_tokens("r", [one])
+        backend.fill_step(grammars, masks)
+        # The end of a text is taken at once, and so is what no mask has.
+        assert first.accept_tokens("r", [END]) and first.is_terminated()
+        assert not grammars[1].accept_tokens("r", [one])
