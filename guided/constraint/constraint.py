@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from guided.collection import hold, release
 from guided.constraint.effects.shared_rows import KeptRow, SharedRows, with_address
 from guided.constraint.end_tokens import EndTokens
-from guided.constraint.engine.machine import ConstraintMachine, Loop, Plan
+from guided.constraint.engine.machine import ConstraintMachine
+from guided.constraint.engine.plans import Loop, Plan, no_bytes
 from guided.constraint.explain import explain
 from guided.constraint.limits import Limits
 from guided.constraint.machines import machine_for
@@ -54,7 +55,11 @@ class Constraint:
         self.limits = limits or Limits()
         self._special_bytes = named_special_tokens(grammar, vocabulary)
         self._machine = machine_for(grammar, vocabulary, self.limits)
-        self.start: int = self._machine.start
+        machine = self._machine
+        self._checked = None if isinstance(machine, ConstraintMachine) else machine
+        """The machine, where there is more to it than an automaton."""
+        self._automaton = machine if isinstance(machine, ConstraintMachine) else machine.automaton
+        self.start: int = machine.start
         """The state before any text."""
         self.end: int = FINISHED
         """The state after an end-of-text id; only such ids are allowed in it."""
@@ -127,8 +132,7 @@ class Constraint:
 
         None where it does not.
         """
-        machine = self._machine
-        automaton = machine.automaton
+        automaton, checked = self._automaton, self._checked
         if (
             (priced and automaton.needs is None)
             or state <= FINISHED
@@ -138,17 +142,21 @@ class Constraint:
             or not automaton.plain
         ):
             return None
-        planned = machine.plan(state, token)
+        planned = (state, False, None, ()) if checked is None else checked.plan(state, token)
         return None if planned is None else (automaton.current_table(), planned)
 
     def loop(self, state: int) -> tuple[ConstraintMachine, Loop] | None:
         """The tokens that may change nothing in a state, and who tells; the lock must be held."""
-        found = self._machine.loop(state) if state > FINISHED else None
-        return None if found is None else (self._machine.automaton, found)
+        automaton, checked = self._automaton, self._checked
+        if state <= FINISHED or not automaton.plain:
+            return None
+        found = (state, no_bytes(self._n_tokens), False) if checked is None else checked.loop(state)
+        return None if found is None else (automaton, found)
 
     def grown(self, state: int, tokens: Sequence[int]) -> int:
         """The state behind tokens that a `loop` left to be read."""
-        return self._machine.grown(state, tokens)
+        assert self._checked is not None
+        return self._checked.grown(state, tokens)
 
     def keep_step(self, state: int, token: int, after: int) -> None:
         """Remember a step that a kernel took; the lock must be held."""
@@ -156,10 +164,10 @@ class Constraint:
 
     def mask_at_hand(self, state: int, budget: int | None) -> KeptRow | None:
         """As `remembered_row`, also where a state shares the mask of another; the lock must be held."""
-        masks, machine = self._masks, self._machine
+        masks, machine, checked = self._masks, self._machine, self._checked
         found = masks.get(state)
-        if found is None:
-            bare = machine.bare(state)
+        if found is None and checked is not None:
+            bare = checked.bare(state)
             found = None if bare is None else masks.get(bare)
         if found is None or budget is None:
             return found
@@ -173,9 +181,8 @@ class Constraint:
 
         The lock must be held.  None where its kernel is not for the state.
         """
-        machine = self._machine
-        automaton = machine.automaton
-        own = machine.bare(state)
+        automaton, checked = self._automaton, self._checked
+        own = state if checked is None else checked.bare(state)
         if own is None or not automaton.plain:
             return None
         where, row = self._masks[FINISHED]
@@ -192,13 +199,12 @@ class Constraint:
         self._accepting[own] = ends
         kept = self._shared.share(row, -1 if ends else code >> 1)
         self._keep_mask(own, kept)
-        machine = self._machine
-        needs = machine.automaton.needs
+        needs = self._automaton.needs
         if needs is not None:
             needs[own] = need
         if budget is None:
             return kept
-        enough = self._needs[state] = machine.need(state, budget - 2) + 2
+        enough = self._needs[state] = self._machine.need(state, budget - 2) + 2
         return kept if budget >= enough else None
 
     def advance_all(self, state: int) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:

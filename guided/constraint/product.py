@@ -22,7 +22,8 @@ from guided.vocab.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from guided.constraint.engine.completion import Completions
-    from guided.constraint.engine.machine import ConstraintMachine, Loop, Plan
+    from guided.constraint.engine.machine import ConstraintMachine
+    from guided.constraint.engine.plans import Loop, Plan
 
 __all__ = ["PAIRS", "ProductMachine"]
 
@@ -89,19 +90,19 @@ class ProductMachine(ABC, Generic[Side]):
         """The state after a token's bytes (not an end-of-text id)."""
 
     def plan(self, state: int, token: int) -> Plan | None:
-        """As `ConstraintMachine.plan`; not known unless a checker tells."""
+        """How a kernel takes a step, the lock being held; None where that takes several calls, or is not told."""
         return None
 
     def loop(self, state: int) -> Loop | None:
-        """As `ConstraintMachine.loop`; not known unless a checker tells."""
+        """The tokens that may change nothing here, the lock being held; not known unless a checker tells."""
         return None
 
     def grown(self, state: int, tokens: Sequence[int]) -> int:
-        """As `ConstraintMachine.grown`."""
+        """The state behind tokens that a `Loop` left to be read."""
         raise NotImplementedError
 
     def bare(self, state: int) -> int | None:
-        """As `ConstraintMachine.bare`; not known unless a checker tells."""
+        """The automaton's state that has the same mask; None where the checker has a say, or does not tell."""
         return None
 
     @abstractmethod
@@ -155,7 +156,8 @@ class ProductMachine(ABC, Generic[Side]):
     @property
     def automaton(self) -> ConstraintMachine:
         """The innermost machine."""
-        return self.inner.automaton
+        inner = self.inner
+        return inner.automaton if isinstance(inner, ProductMachine) else inner
 
     def begin_prices(self) -> None:
         """See `ConstraintMachine.begin_prices`."""

@@ -26,7 +26,8 @@ from guided.constraint.distinct.marked_rules import marks_of
 from guided.constraint.distinct.refusals import Refusals
 from guided.constraint.distinct.steps import Steps
 from guided.constraint.distinct.supply import Supply
-from guided.constraint.engine.machine import ConstraintMachine, Loop, Plan
+from guided.constraint.engine.machine import ConstraintMachine
+from guided.constraint.engine.plans import Loop, Plan
 from guided.constraint.limits import Limits
 from guided.constraint.product import ProductMachine
 from guided.errors import UnsupportedError, VocabularyError
@@ -139,7 +140,7 @@ class DistinctMachine(ProductMachine[Text]):
             return land(inner.step(own, token, True) if marking else inner.advance_token_text(own, token), *more)
 
     def plan(self, state: int, token: int) -> Plan | None:
-        """As `ConstraintMachine.plan`: what the text is after the token is known before the automaton takes it."""
+        """As `ProductMachine.plan`: what the text is after the token is known before the automaton takes it."""
         texts = self._texts
         one_quote = self._events[token] == 1
         if state < self.first_pair and self._byte_complete:
@@ -252,7 +253,7 @@ class DistinctMachine(ProductMachine[Text]):
         return found
 
     def loop(self, state: int) -> Loop | None:
-        """As `ConstraintMachine.loop`: also inside a name that none of those can become which are there."""
+        """As `ProductMachine.loop`: also inside a name that none of those can become which are there."""
         if not self.refusals.trusts_idle:
             return None
         structural = self._texts.structural
@@ -269,14 +270,14 @@ class DistinctMachine(ProductMachine[Text]):
         return (own, structural, False) if text.mode in (SKIPPED, BETWEEN) else None
 
     def grown(self, state: int, tokens: Sequence[int]) -> int:
-        """As `ConstraintMachine.grown`: a name that goes on by tokens that are no structure."""
+        """As `ProductMachine.grown`: a name that goes on by tokens that are no structure."""
         with self.lock:
             own, text = self.split(state)
             assert text is not None
             return self._on(own, self._reader.plain(text, b"".join(map(self._texts.spelled, tokens))))
 
     def bare(self, state: int) -> int | None:
-        """As `ConstraintMachine.bare`."""
+        """As `ProductMachine.bare`."""
         if not self.refusals.trusts_idle:
             return None
         if state < self.first_pair:

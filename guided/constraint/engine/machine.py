@@ -9,9 +9,9 @@ interpreter lock.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from functools import cached_property, lru_cache
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,14 +75,6 @@ from guided.vocab.vocabulary import Vocabulary
 
 ROOM = 128
 """Requests that one round of a kernel makes before it returns: each is compared with those before it."""
-
-Plan: TypeAlias = "tuple[int, bool, Callable[..., int] | None, tuple[Any, ...]]"
-"""A step in one call of a kernel: the automaton's state, whether it is to mark, what makes a state of what it says
-(None: nothing), and the arguments for that."""
-
-Loop: TypeAlias = "tuple[int, bytes, bool]"
-"""Where tokens may change nothing: the automaton's state; by token, 0 where none of them does anything as long as it
-leaves that state as it is; and whether a checker still has to read them (`grown`)."""
 
 _WORTH_A_CALL = 3
 """Tokens from which on one call for all is faster than one for each."""
@@ -181,11 +173,6 @@ class ConstraintMachine:
     def segments(self) -> Segments:
         """The kept parts of masks."""
         return self._segments.group() if isinstance(self._segments, Fresh) else self._segments
-
-    @property
-    def automaton(self) -> ConstraintMachine:
-        """This machine, where products have it innermost."""
-        return self
 
     @cached_property
     def completions(self) -> Completions:
@@ -304,22 +291,6 @@ class ConstraintMachine:
     @cached_property
     def _token_steps(self) -> TokenSteps:
         return TokenSteps(self.effects.tries.longest, self.vocabulary.size)
-
-    def plan(self, state: int, token: int) -> Plan | None:
-        """How a kernel takes a step; the lock must be held.  None where it needs more than one call."""
-        return (state, False, None, ()) if self.plain else None
-
-    def loop(self, state: int) -> Loop | None:
-        """The tokens that may change nothing here; the lock must be held."""
-        return (state, _no_bytes(self.vocabulary.size), False) if self.plain else None
-
-    def grown(self, state: int, tokens: Sequence[int]) -> int:
-        """The state behind tokens of a `Loop` that a checker has to read."""
-        return state
-
-    def bare(self, state: int) -> int:
-        """The automaton's state that has the same mask; None where a checker has a say: here the state itself."""
-        return state
 
     def alike(self, state: int) -> int:
         """A state with the same mask that may be at hand: here always the state itself."""
@@ -619,8 +590,3 @@ class ConstraintMachine:
         """Memory of this constraint's own tables."""
         parts: tuple[Any, ...] = (*self.tables, *self.scratch, *self.segments, *self.graph.arrays, self._extra.rows)
         return sum(array.nbytes for array in parts)
-
-
-@lru_cache(maxsize=4)
-def _no_bytes(size: int) -> bytes:
-    return bytes(size)
