@@ -44,7 +44,7 @@ class TooSlow(Exception):
 
 
 @contextmanager
-def time_limit(seconds: int, processor: bool = False) -> Iterator[None]:
+def time_limit(seconds: float, processor: bool = False) -> Iterator[None]:
     """Raise `TooSlow` in the block after ``seconds``; needs a Unix main thread.
 
     With ``processor`` these are of this process's processor time: on a busy machine others would leave out just the

@@ -14,6 +14,7 @@ from guided.lm import TableModel, next_logits
 from guided.steer import Contrastive, EntropyAdaptive, FastAndSlow, Masked, Momentum, Router, Stack
 from guided.testing import check_language_model
 from guided.testing.enumeration import enumerate_choices
+from tests.amounts import each
 
 WIDTH, END = 4, 3
 VOCABULARY = guided.Vocabulary.from_tokens([b"a", b"b", b"ab", None], eos_ids=[END])
@@ -114,7 +115,7 @@ def fast_and_slow_by_hand(slow, threshold, router):
 
 @pytest.mark.parametrize(
     ("router", "threshold"),
-    [(Router.TOP, 0.0), (Router.TOP, 0.6), (Router.TOP, 1.5), (Router.MARGIN, 0.25), (Router.MARGIN, 0.0)],
+    each([(Router.TOP, 0.0), (Router.TOP, 0.6), (Router.TOP, 1.5), (Router.MARGIN, 0.25), (Router.MARGIN, 0.0)], 2),
 )
 @pytest.mark.parametrize("contrasted", [False, True])
 def test_law_of_fast_and_slow(threshold, router, contrasted):

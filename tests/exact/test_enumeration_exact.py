@@ -8,12 +8,13 @@ import pytest
 
 from guided.infer.analysis.enumeration import exact
 from guided.infer.sequences.cars import cars
+from tests.amounts import each
 from tests.tolerances import DOUBLE
 from tests.twin.tiny_problems import PATTERNS, problem, soft_problem
 
 
 @pytest.mark.parametrize("make", [problem, soft_problem])
-@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("pattern", each(PATTERNS, 2))
 @pytest.mark.parametrize(("batch", "chunk"), [(1, 64), (3, 1), (64, 2)])
 def test_every_sequence_and_no_other(make, pattern, batch, chunk, monkeypatch):
     monkeypatch.setattr("guided.infer.analysis.enumeration._CHUNK", chunk)
@@ -26,7 +27,7 @@ def test_every_sequence_and_no_other(make, pattern, batch, chunk, monkeypatch):
     assert math.fsum(found.posterior().values()) == pytest.approx(1, abs=DOUBLE)
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("pattern", each(PATTERNS, 2))
 @pytest.mark.parametrize("mass", [0.3, 0.8, 0.99])
 @pytest.mark.parametrize("chunk", [1, 2, 64])
 def test_a_share_of_the_mass_is_bounded(pattern, mass, chunk, monkeypatch):

@@ -12,6 +12,7 @@ import pytest
 from guided.infer.chance import Drawn
 from guided.infer.populations.resampling import multinomial, optimal, residual, stratified, systematic
 from guided.testing.enumeration import enumerate_choices
+from tests.amounts import each
 from tests.tolerances import DOUBLE
 
 WAYS = [multinomial, systematic, stratified, residual, optimal]
@@ -41,7 +42,7 @@ def moments(way, weights, n):
     return mean, spread
 
 
-@pytest.mark.parametrize("weights", POPULATIONS)
+@pytest.mark.parametrize("weights", each(POPULATIONS, 2))
 @pytest.mark.parametrize("way", WAYS)
 def test_unbiased(way, weights):
     for n in (1, 2, 3, 4):

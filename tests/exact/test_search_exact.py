@@ -23,7 +23,7 @@ from guided.search import (
     neurologic_search,
 )
 from guided.steer import Contrastive, Product, Stack
-from tests.amounts import mostly_slow
+from tests.amounts import each, mostly_slow
 from tests.tolerances import SINGLE, SUMS
 from tests.twin.slow_search import PROMPT, VOCABULARY, contains, every_text
 
@@ -47,7 +47,7 @@ def softmax(row):
     return [value / math.fsum(exps) for value in exps]
 
 
-@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize("name", each(SEARCHES, 2))
 @pytest.mark.parametrize("seed", mostly_slow(range(3), 1))
 def test_the_best_of_the_steered_law(name, seed):
     pattern = "(ab|c|a)*b?"

@@ -318,7 +318,7 @@ def test_the_error_of_importance_sampling_is_unbiased(potential, n):
     assert variance > 1e-3 and said == pytest.approx(variance, rel=SUMS)
 
 
-@pytest.mark.parametrize("way", RESAMPLERS, ids=lambda way: way.__name__)
+@pytest.mark.parametrize("way", each(RESAMPLERS, 2), ids=lambda way: way.__name__)
 @pytest.mark.parametrize("threshold", [0.0, 0.9, 1.0])
 def test_the_error_of_smc_is_no_smaller_than_the_truth(way, threshold):
     def run(chance):

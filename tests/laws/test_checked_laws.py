@@ -75,7 +75,7 @@ def hold(schema: Any, vocabulary: guided.Vocabulary, walks: int, length: int, se
         validator.validate(json.loads(text, object_pairs_hook=without_repetition))
 
 
-@pytest.mark.parametrize("name", SCHEMAS)
+@pytest.mark.parametrize("name", each(SCHEMAS, 2))
 def test_small_vocabulary(name: str) -> None:
     hold(SCHEMAS[name], SMALL, walks=some(12), length=60)
 

@@ -15,7 +15,7 @@ from guided.grammar.rules import every_rule
 from guided.grammar.special import special_terminal
 from guided.special_bytes import special_bytes
 from guided.testing import check_constraint
-from tests.amounts import mostly_slow
+from tests.amounts import each, mostly_slow
 from tests.twin.earley import Recogniser
 from tests.twin.random_grammars import ALPHABET, random_grammar, spell
 
@@ -90,7 +90,7 @@ def test_random_grammars(seed: int) -> None:
         check_constraint(constraint, walks=4, length=12, threads=1, pickled=False)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", each(range(60), 3))
 def test_embedded_grammars(seed: int) -> None:
     """Two grammars side by side in a third mean what they mean alone."""
     rnd = random.Random(seed)

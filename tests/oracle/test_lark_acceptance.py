@@ -10,6 +10,7 @@ from lark.exceptions import UnexpectedInput
 
 from guided.grammar.ir import Lexing
 from guided.grammar.lark import lark
+from tests.amounts import each
 from tests.twin.lexed import LexedRecogniser
 from tests.twin.sentences import Sampler
 
@@ -197,7 +198,7 @@ def check(name: str, mode: Lexing, count: int, seed: int = 0) -> tuple[int, int]
 NOT_LALR = {"ambiguous", "nullable"}
 
 
-@pytest.mark.parametrize("name", sorted(set(ALL) - NOT_LALR))
+@pytest.mark.parametrize("name", each(sorted(set(ALL) - NOT_LALR), 2))
 def test_contextual(name: str) -> None:
     accepted, count = check(name, Lexing.CONTEXTUAL, 120)
     assert count / 20 < accepted < count
@@ -214,7 +215,7 @@ def test_ten_thousand(name: str, mode: Lexing) -> None:
     assert count / 20 < accepted < count
 
 
-@pytest.mark.parametrize("name", sorted(ALL))
+@pytest.mark.parametrize("name", each(sorted(ALL), 2))
 def test_dynamic(name: str) -> None:
     accepted, count = check(name, Lexing.DYNAMIC, 80)
     assert 2 < accepted < count

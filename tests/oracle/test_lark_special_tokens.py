@@ -11,7 +11,7 @@ from lark.exceptions import UnexpectedInput
 import guided
 from guided.grammar.ir import Lexing
 from tests import vocabularies
-from tests.amounts import crossed
+from tests.amounts import crossed, some
 
 SPECIAL = {"<t>": 257, "<u>": 258}
 STANDS_FOR = {"<t>": "\ue001", "<u>": "\ue002"}
@@ -51,7 +51,7 @@ def test_random_texts(source: str, lexing: Lexing) -> None:
     rnd = random.Random(source)
     pieces = [*"aabb ", "ab", "if", "=", ",", "<t>", "<t>", "<u>"]
     both = [0, 0]
-    for _ in range(600):
+    for _ in range(some(600)):
         text = [rnd.choice(pieces) for _ in range(rnd.randrange(8))]
         state = constraint.start
         for piece in text:

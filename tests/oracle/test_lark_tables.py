@@ -16,6 +16,7 @@ from guided.grammar.lark.load import load
 from guided.grammar.lark.rules import number_rules
 from guided.grammar.lark.tables import read_tables
 from guided.grammar.lark.terminals import for_contextual_lexer
+from tests.amounts import some
 from tests.twin.random_sources import random_lark
 
 
@@ -81,9 +82,9 @@ def _compare(seed: int) -> str:
 
 
 def test_tables_are_larks() -> None:
-    found = [_compare(seed) for seed in range(60)]
-    assert found.count("equal") > 5
-    assert found.count("conflict") > 5
+    found = [_compare(seed) for seed in range(some(60, 2))]
+    assert found.count("equal") > some(5)
+    assert found.count("conflict") > some(5)
     assert found.count("refused") < 7
 
 

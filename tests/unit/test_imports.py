@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import guided
+from tests.statements import PARTS
 
 PACKAGE = Path(guided.__file__).parent
 MODULES = sorted(path for path in PACKAGE.rglob("*.py"))
@@ -77,7 +78,7 @@ def imported(path: Path) -> list[tuple[str, int, bool]]:
 
     def visit(node: ast.AST, at_load: bool) -> None:
         for child in ast.iter_child_nodes(node):
-            inner = at_load and not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+            inner = at_load and not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef))
             if isinstance(child, ast.If) and "TYPE_CHECKING" in map(vars(child.test).get, ("id", "attr")):
                 inner = False
             if isinstance(child, ast.Import):
@@ -87,7 +88,9 @@ def imported(path: Path) -> list[tuple[str, int, bool]]:
                 found.append((child.module or "", child.lineno, at_load))
                 if child.module == "guided":
                     found.extend((f"guided.{alias.name}", child.lineno, at_load) for alias in child.names)
-            visit(child, inner)
+            # Imports are in no expression.
+            if isinstance(child, PARTS):
+                visit(child, inner)
 
     visit(parsed(path), True)
     return found

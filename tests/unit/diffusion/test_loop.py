@@ -25,7 +25,7 @@ from guided.diffusion import (
     denoise,
 )
 from guided.errors import GuidedError, UnsupportedError
-from tests.amounts import crossed, some
+from tests.amounts import crossed, each, some
 
 POLICIES = [
     LowConfidence(1), LowConfidence(3), LowConfidence(20), Threshold(0.6), Threshold(1.0), EntropyBound(0.5),
@@ -58,7 +58,7 @@ class Mixer:
         return scores.astype(np.float32)
 
 
-@pytest.mark.parametrize("blocks", BLOCKS)
+@pytest.mark.parametrize("blocks", each(BLOCKS, 2))
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_policy_fills_every_canvas(policy, blocks):
     rng = np.random.default_rng(7)

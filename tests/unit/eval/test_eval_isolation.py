@@ -6,7 +6,10 @@ The faults are in the process itself: a package that stands for a peer's.  Slow,
 from __future__ import annotations
 
 import os
+import pickle
 import textwrap
+from multiprocessing import dummy
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,6 +20,7 @@ from guided.eval.isolation import IsolatedEvaluator
 from guided.eval.records import Outcome, RecordLog
 from guided.eval.run import run_here, tasks_for
 from guided.eval.settings import Settings
+from tests.amounts import mostly_slow
 
 SETTINGS = Settings(device="cpu", offline=True, max_new_tokens=60, compile_seconds=0.5, generate_seconds=1.0)
 
@@ -105,9 +109,17 @@ def test_one_record_each_and_the_rest_goes_on(fake_outlines, tmp_path, monkeypat
     assert found[6].text
 
 
-def test_what_cannot_be_loaded_is_said_here(tmp_path):
-    with pytest.raises(GuidedError, match="no such folder"):
+@pytest.mark.parametrize("spawned", mostly_slow([False, True], 1))
+def test_what_cannot_be_loaded_is_said_here(spawned, tmp_path, monkeypatch):
+    """By a thread, too, which stands for the process: that loads torch and the engines first, for five seconds."""
+    if not spawned:
+        process = lambda daemon, **rest: dummy.Process(**rest)  # noqa: E731
+        threads = SimpleNamespace(Pipe=dummy.Pipe, Process=process)
+        monkeypatch.setattr("guided.eval.isolation.multiprocessing.get_context", lambda how: threads)
+        monkeypatch.setattr("guided.eval.isolation.signal.signal", lambda *_: None)
+    with pytest.raises(GuidedError, match="no such folder") as caught:
         IsolatedEvaluator(Settings(model=str(tmp_path / "none")), [EngineName.GUIDED])
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
 @pytest.mark.slow

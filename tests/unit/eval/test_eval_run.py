@@ -23,6 +23,7 @@ from guided.eval.settings import Settings
 from guided.eval.time_limit import OutOfTimeError, time_limit
 from guided.eval.validation import NoVerdictError, validator_for, why_invalid
 from guided.kernels.jit import JUST_IN_TIME
+from tests.amounts import ALL
 
 PEERS = [name for name, package in PACKAGES.items() if importlib.util.find_spec(package)]
 SETTINGS = Settings(device="cpu", offline=True, max_new_tokens=80)
@@ -52,7 +53,7 @@ def run_loop(nano, matcher, schema=ANY, *, most=60, draw=None, seconds=60.0):
 
 def test_the_loop_writes_what_generate_writes(nano, tokens, rows):
     """Our engine in the common loop is `guided.generate`: the same tokens, greedily."""
-    for row in rows[:3]:
+    for row in rows[: 3 if ALL else 1]:
         prompt = nano.tokenizer.decode(prompt_ids(nano, row.schema, None))
         made = run_loop(nano, matcher_of(EngineName.GUIDED, tokens, row.schema), row.schema)
         expected = guided.generate(nano, prompt, guided.json_schema(row.schema), max_new_tokens=60, do_sample=False)
@@ -74,7 +75,7 @@ def test_draws_are_functions_of_the_seed(nano, tokens):
 
     first = drawn(1)
     assert first == drawn(1)
-    assert any(drawn(seed) != first for seed in (0, 2, 3))
+    assert any(drawn(seed) != first for seed in (2, 3, 0))
 
 
 @pytest.mark.parametrize("architecture", ["t5", "no cache"])

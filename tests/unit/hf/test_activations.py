@@ -18,7 +18,7 @@ from guided.lm import Needs, TableModel, next_logits
 from guided.search import beam_search
 from guided.steer import Activations, Added, Contrastive, Stack, contrastive_vector, prompt_vectors
 from guided.testing import check_language_model
-from tests.amounts import crossed, some
+from tests.amounts import crossed, each, some
 from tests.tolerances import PASSES, SUMS
 
 WIDTH = 32
@@ -46,13 +46,13 @@ def loaded(llama, tokenizer):
 def by_hooks(network, blocks, text, n_prompt, added):
     """Logits after each token of a text: the block's output plus what the definitions say, in one plain pass."""
     amounts = {}
-    for each in added:
+    for one in added:
         for position in range(len(text)):
-            if each.from_prompt_end and position < n_prompt - 1:
+            if one.from_prompt_end and position < n_prompt - 1:
                 continue
-            if each.vectors.dim() == 1 or position < len(each.vectors):
-                vector = each.vectors if each.vectors.dim() == 1 else each.vectors[position]
-                rows = amounts.setdefault(each.block, torch.zeros(len(text), WIDTH, dtype=torch.float64))
+            if one.vectors.dim() == 1 or position < len(one.vectors):
+                vector = one.vectors if one.vectors.dim() == 1 else one.vectors[position]
+                rows = amounts.setdefault(one.block, torch.zeros(len(text), WIDTH, dtype=torch.float64))
                 rows[position] += vector
     handles = []
     for number, rows in amounts.items():
@@ -71,7 +71,7 @@ def by_hooks(network, blocks, text, n_prompt, added):
     return logits
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", each(KINDS, 2))
 @pytest.mark.parametrize("name", ["llama", "gpt2"])
 def test_rows_of_a_batch_are_forward_passes_with_hooks(kind, name, request):
     network = request.getfixturevalue(name)

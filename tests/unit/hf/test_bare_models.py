@@ -10,6 +10,7 @@ import pytest
 import guided
 from guided import infer, search
 from guided.hf.language_model import TransformersModel
+from tests.amounts import each
 
 PROMPT = [5, 6]
 
@@ -56,7 +57,7 @@ def said(found: Any) -> Any:
     return [said(each) for each in found] if isinstance(found, list) and hasattr(found[0], "cost") else found
 
 
-@pytest.mark.parametrize("name", [*SAMPLERS, *SEARCHES])
+@pytest.mark.parametrize("name", each([*SAMPLERS, *SEARCHES], 2))
 def test_a_bare_model_is_the_wrapped_one(name: str, llama: Any, vocabulary: guided.Vocabulary) -> None:
     constraint = guided.compile(guided.regex("a|bc|d{2}"), vocabulary)
     run = {**SAMPLERS, **SEARCHES}[name]

@@ -171,11 +171,11 @@ def test_contract_of_rows_of_equal_length(llama):
 
 
 def test_contract_in_float64():
-    check_language_model(TransformersModel(build("llama-gqa", torch.float64)), steps=some(20, 4))
+    check_language_model(TransformersModel(build("llama-gqa", torch.float64)), steps=some(20, 10))
 
 
 def test_contract_with_eager_attention():
-    check_language_model(TransformersModel(build("gemma2", attn_implementation="eager")), steps=some(20, 4))
+    check_language_model(TransformersModel(build("gemma2", attn_implementation="eager")), steps=some(20, 10))
 
 
 def test_half_precision_is_raised():

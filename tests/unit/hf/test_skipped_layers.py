@@ -23,7 +23,7 @@ from guided.hf.language_model import TransformersModel
 from guided.hf.skipped_layers import SkippedLayers
 from guided.lm import Needs
 from guided.testing import check_language_model
-from tests.amounts import ALL
+from tests.amounts import ALL, each
 from tests.tolerances import SINGLE
 
 SMALL = {
@@ -57,7 +57,7 @@ def greedy(model, drafter=None):
     return speculate(0, model, PROMPTS, [None] * 2, drafter, max_tokens=8, greedy=True, policy=Fixed(6))[0]
 
 
-@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize("name", each(WHOLE, 2))
 def test_first_blocks_say_what_early_layers_say(name):
     model = made(WHOLE[name]())
     skipping = SkippedLayers(model)
@@ -79,7 +79,7 @@ def test_models_without_halves_are_language_models_on_the_same_weights(name):
     names = set(dir(model.model.config))
     for skipped in ({Sublayer(1, Part.ATTENTION)}, {Sublayer(2, Part.MLP)}, set(skipping.sublayers[:3])):
         less = skipping.without(frozenset(skipped))
-        check_language_model(less, steps=15) if name == "llama" else None
+        check_language_model(less, steps=15) if name == "llama" and (ALL or len(skipped) == 3) else None
         known = {id(p) for p in model.model.parameters()}
         assert {id(p) for p in less.model.parameters()} < known
         assert not torch.allclose(less.start(PROMPTS).last.logits, model.start(PROMPTS).last.logits)

@@ -47,7 +47,7 @@ from guided.steer.formulas.contrast import contrastive_reasoning
 from guided.steer.formulas.layers import dola
 from guided.steer.formulas.prompts import classifier_free
 from guided.steer.formulas.rewards import rad
-from tests.amounts import crossed, mostly_slow
+from tests.amounts import crossed, each, mostly_slow, some
 
 LIMIT = 12
 PROMPTS = [(5, 9, 31, 7), (8, 6), (40, 41, 42, 40, 41, 42, 40, 41)]
@@ -119,7 +119,7 @@ def greedy(model, prompt):
     return tokens
 
 
-@pytest.mark.parametrize("name", mostly_slow(NAMES[1::2] + NAMES[::2], len(NAMES) // 2))
+@pytest.mark.parametrize("name", mostly_slow(NAMES[1::2] + NAMES[::2], len(NAMES) // 4))
 def test_a_padded_batch_is_steered_row_by_row(name, llama, base, steerers):
     model = Stack([steerers[name]]).over(base)
     processor = SteeringLogitsProcessor(steerers[name], base, pad_token_id=0)
@@ -201,7 +201,7 @@ class Recorded(SteeringLogitsProcessor):
         return found
 
 
-@pytest.mark.parametrize("name", ["contrastive", "cfg", "decore", "rad-model", "search"])
+@pytest.mark.parametrize("name", each(["contrastive", "cfg", "decore", "rad-model", "search"], 2))
 def test_beams_and_calls_in_any_order(name, llama, base, steerers):
     processor = Recorded(steerers[name], base, pad_token_id=0)
     generate(llama, PROMPTS[:2], processor, num_beams=3)
@@ -308,7 +308,7 @@ def test_guidance_is_that_of_transformers(negative, llama, base):
 
 def test_three_steerers_on_rows_of_different_lengths_are_each_row_alone(base, steerers):
     rnd = random.Random(0)
-    for _ in range(8):
+    for _ in range(some(8)):
         names = rnd.sample(NAMES, 3)
         model = Stack([steerers[name] for name in names]).over(base)
         sequences = model.start(PROMPTS)

@@ -12,7 +12,7 @@ import pytest
 from guided.errors import GrammarError, UnsatisfiableError
 from guided.monitor.entities import Markup, entity_mentions
 from guided.testing import check_constraint
-from tests.amounts import each
+from tests.amounts import each, some
 from tests.twin.monitor_words import VOCABULARY, Words, random_text
 
 
@@ -76,7 +76,7 @@ def test_a_real_sentence():
     check_constraint(entity_mentions(source, names, Words.with_special()), walks=2, length=10, threads=1)
     rng = random.Random(4)
     linked = 0
-    for _ in range(20):
+    for _ in range(some(20)):
         text = random_text(constraint, rng, 120).decode()
         ways = "|".join(map(re.escape, names))
         plain = re.sub(rf"\[([^\[\]]+?)\]\((?:{ways})\)", r"\1", text)

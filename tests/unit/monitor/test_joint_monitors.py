@@ -69,7 +69,7 @@ PAIRS = {
 }
 
 
-@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize("pair", each(PAIRS, 2))
 def test_a_text_is_allowed_if_all_allow_it_and_it_can_end(pair):
     """The definition: accepted by both alone; alive if a text of both begins so."""
     parts = [monitored(monitor, VOCABULARY) for monitor in PAIRS[pair]]

@@ -14,6 +14,7 @@ from guided.monitor.names import IdentifierBytes, Names
 from guided.monitor.substrings import substring
 from guided.nano import MODEL_PATH
 from guided.testing import brute_force_mask, check_constraint
+from tests.amounts import some
 from tests.conftest import ROOT
 from tests.twin.monitor_words import VOCABULARY, ids_of, random_text
 
@@ -69,13 +70,14 @@ class AnyDots(Mentions):
 
 def test_tokens_that_run_over_triggers():
     constraint = monitored(AnyDots(), VOCABULARY)
-    check_constraint(constraint, walks=6, length=20)
+    check_constraint(constraint, walks=some(6, 3), length=20)
     rng = random.Random(0)
-    for _ in range(12):
+    for _ in range(some(12)):
         text = random_text(constraint, rng, 25)
         assert constraint.is_accepting(constraint.advance_bytes(constraint.start, text))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt2", pytest.param("llama3", marks=pytest.mark.slow)])
 def test_masks_over_real_tokenizers(name, data):
     from transformers import AutoTokenizer

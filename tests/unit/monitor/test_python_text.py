@@ -13,7 +13,7 @@ import pytest
 
 from guided.monitor.names import FREE, IdentifierBytes, Names
 from guided.monitor.python_text import Layout, Place, Primary, PythonText, before_dot
-from tests.amounts import each
+from tests.amounts import each, some
 
 FILES = (
     "argparse.py",
@@ -162,7 +162,7 @@ def test_names_keep_their_promises(assignable):
     rng = random.Random(0)
     begin = Names.of(NAMES, ALPHABET, assignable=assignable, reserved=["if", "in"], instead=b".").begin()
     assert begin.step(ord("(")) is None and begin.step(ord(" ")) is None and not begin.may_end
-    for _ in range(300):
+    for _ in range(some(300)):
         state, text = begin, b""
         for _ in range(rng.randint(0, 9)):
             continuing, releasing = state.continuing(), state.releasing()

@@ -48,7 +48,7 @@ def test_the_stream_starts_short_and_grows():
 def test_every_statement_runs_in_sqlite_and_most_find_rows(held_out: bool):
     rng = random.Random(11)
     found = 0
-    for _ in range(250):
+    for _ in range(some(250)):
         schema = random_schema(rng, words.Lexicon(held_out, 0.3))
         connection = database(schema, 1)
         for _ in range(3):
@@ -57,14 +57,14 @@ def test_every_statement_runs_in_sqlite_and_most_find_rows(held_out: bool):
             assert same_result(connection, sql, sql)
             assert not sql.endswith((";", " "))
             assert "  " not in sql
-    assert found > 0.9 * 750
+    assert found > 0.9 * 3 * some(250)
 
 
 @pytest.mark.parametrize("held_out", [False, True])
 def test_every_everyday_statement_runs_in_sqlite_and_most_find_rows(held_out: bool):
     rng = random.Random(12)
     found, joins = 0, 0
-    for _ in range(100):
+    for _ in range(some(100)):
         schema = random_schema(rng, words.Lexicon(held_out, 0.3), tables=rng.choice([None, 3]))
         connection = database(schema, 1)
         for _ in range(4):
@@ -73,8 +73,8 @@ def test_every_everyday_statement_runs_in_sqlite_and_most_find_rows(held_out: bo
             assert has_chain(schema) or " AS t3 " not in sql
             found += bool(connection.execute(sql).fetchall())
             assert "  " not in sql
-    assert found > 0.9 * 400
-    assert joins > 10
+    assert found > 0.9 * 4 * some(100)
+    assert joins > some(10)
 
 
 def test_every_statement_in_postgresql_s_spelling_runs_there(databases):

@@ -15,6 +15,7 @@ from guided.infer import Potential, TextScorer, UnitTest
 from guided.lm import TableModel
 from guided.search import a_star_search, beam_search, mcts_search, tuned
 from guided.search.open_frontier import OpenFrontier
+from tests.amounts import each
 from tests.tolerances import DOUBLE
 from tests.twin.slow_search import END, PROMPT, VOCABULARY, anything, every_text, total
 
@@ -150,7 +151,7 @@ class Bound(Potential):
 
 @pytest.mark.parametrize("batch", [1, 4])
 @pytest.mark.parametrize("judge", [None, LANGUAGE, Bound()], ids=["alone", "constraint", "bound"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", each(range(3), 2))
 def test_a_star_is_brute_force(seed, judge, batch):
     model = TableModel.random(seed, width=5)
     worth = {t: total(model, t) + 0.7 * (judge.complete_at(t[:-1]) if isinstance(judge, Bound) else 0) for t in TEXTS}

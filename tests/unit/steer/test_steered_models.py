@@ -40,7 +40,7 @@ from guided.steer import (
 )
 from guided.testing import check_language_model
 from guided.vocab import Vocabulary
-from tests.amounts import each
+from tests.amounts import each, some
 from tests.tolerances import DOUBLE, SUMS
 from tests.unit.steer.steering_twin import (
     AMATEUR,
@@ -66,7 +66,7 @@ def stack(names):
     return [STEERERS[name] for name in names]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", each(NAMES, 2))
 def test_each_method_alone_and_in_a_batch(name):
     steerers = stack([name])
     sequences = Stack(steerers).over(BASE).start(PROMPTS)
@@ -94,7 +94,9 @@ def test_a_constant_that_is_added_to_logits_changes_nothing(name):
         torch.testing.assert_close(found, wanted, atol=SUMS, rtol=0)
 
 
-@pytest.mark.parametrize("name", ["contrastive", "cfg", "dola", "rad", "momentum", "mixture", "decore", "rad-model"])
+@pytest.mark.parametrize(
+    "name", each(["contrastive", "cfg", "dola", "rad", "momentum", "mixture", "decore", "rad-model"], 2)
+)
 def test_the_exact_distribution_of_texts(name):
     """All texts of three tokens: probabilities through the model are the chain rule over the twin, and sum to 1."""
     steerers = stack([name])
@@ -117,7 +119,7 @@ def test_the_exact_distribution_of_texts(name):
     assert total == pytest.approx(1.0)
 
 
-@settings(max_examples=25)
+@settings(max_examples=some(25))
 @given(st.data())
 def test_three_steerers_and_any_history_of_rows(data):
     names = data.draw(st.lists(st.sampled_from(NAMES), min_size=3, max_size=3))

@@ -73,7 +73,7 @@ def some_texts(pattern: str) -> set[str]:
     return texts | {unit * n for unit in UNITS for n in range(1, 9)}
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("pattern", each(PATTERNS, 2))
 def test_texts_are_accepted_that_match_within_the_bounds(pattern):
     texts = some_texts(pattern)
     for low, high in BOUNDS:

@@ -19,7 +19,7 @@ from guided.grammar.ir import Common, DeferredMembers, Grammar, Sequence
 from guided.grammar.regular.expr import concat, difference, json_string, literal, words
 from guided.grammar.rules import every_rule
 from tests import vocabularies
-from tests.amounts import mostly_slow
+from tests.amounts import each, mostly_slow
 from tests.twin.masks import same_masks
 
 BYTES = vocabularies.of_bytes()
@@ -148,7 +148,7 @@ BESIDES = [
 ]
 
 
-@pytest.mark.parametrize("spelling", ["plain", "any"])
+@pytest.mark.parametrize("spelling", each(["plain", "any"], 2))
 @pytest.mark.parametrize("names", BESIDES)
 def test_other_names_are_all_that_are_not_declared(names: list[str], spelling: str) -> None:
     schema = {"properties": {**{name: {"type": "null"} for name in names}, "dead": False}}

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
+import select
 import subprocess
 import sys
+import threading
 
 import jsonschema
 import pytest
+import typer.main
 
+from guided.cli.application import application
 from tests.amounts import each
 from tests.unit.cli.conftest import PERSON, one_line
 
@@ -221,8 +226,33 @@ def test_columns_that_cannot_be(guided_cli, person, letter, model_folder, tmp_pa
     assert result.exit_code == code and says in one_line(result.stderr), result.stderr
 
 
-def test_lines_of_a_batch_come_before_later_ones_are_read(person, model_folder):
-    """A pipe that stays open: the first answer is there while the second text is not."""
+def test_lines_of_a_batch_come_before_later_ones_are_read(person, model_folder, monkeypatch):
+    """Pipes that stay open: the first answer is there while the second text is not."""
+    (read_text, write_text), (read_answer, write_answer) = os.pipe(), os.pipe()
+    answers = []
+
+    def ask():
+        with os.fdopen(write_text, "wb", buffering=0) as texts, os.fdopen(read_answer, "rb") as lines:
+            for text in (b'"Ada is 36."\n', b'"Ida is 12."\n'):
+                texts.write(text)
+                # What does not come before the texts end is no answer in time.
+                answers.append(select.select([lines], [], [], 60)[0] and json.loads(lines.readline())["value"])
+
+    monkeypatch.setattr(sys, "stdin", os.fdopen(read_text))
+    monkeypatch.setattr(sys, "stdout", os.fdopen(write_answer, "w"))
+    asking = threading.Thread(target=ask)
+    asking.start()
+    options = ["-s", person, "--batch", "-m", model_folder, "--batch-size", 1]
+    assert not typer.main.get_command(application)(["extract", *map(str, options)], standalone_mode=False)
+    asking.join(60)
+    sys.stdin.close()
+    sys.stdout.close()
+    assert len(answers) == 2 and all(answers)
+
+
+@pytest.mark.slow
+def test_lines_of_a_batch_in_a_process(person, model_folder):
+    """As above, and a process of its own, which loads everything first, writes nothing else."""
     command = [sys.executable, "-m", "guided", "extract", "-s", str(person), "--batch", "-m", str(model_folder)]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen([*command, "--batch-size", "1"], **pipes) as process:

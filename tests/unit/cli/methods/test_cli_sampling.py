@@ -47,7 +47,7 @@ def extracted(guided_cli, weather, letter, model_folder):
 
 
 @pytest.mark.parametrize(
-    "sampler", each(["local", "importance", "smc", "smc-steer", "asap", "mcmc", "best-of-n", "exact"], 2)
+    "sampler", each(["local", "importance", "smc", "smc-steer", "asap", "mcmc", "best-of-n", "exact"], 3)
 )
 def test_each_sampler_writes_valid_json_and_its_weights(extracted, sampler):
     result = extracted("--sampler", sampler, "--particles", 4, "--json")

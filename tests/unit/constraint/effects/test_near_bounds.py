@@ -9,7 +9,7 @@ import pytest
 import guided
 from guided.constraint.effects.surveys import NEAR, Surveys
 from tests import vocabularies
-from tests.amounts import some
+from tests.amounts import each, some
 from tests.twin.masks import fitting_tokens
 
 BYTES = vocabularies.of_bytes()
@@ -32,7 +32,7 @@ def vocabulary_of(seed: random.Random) -> list[bytes]:
     return vocabularies.with_bytes({token.encode() for token in some} | {b'{"k":', b'a"}'})
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("pattern", each(PATTERNS, 2))
 def test_masks_are_those_of_single_bytes(pattern, monkeypatch):
     seed = random.Random(pattern)
     tokens = vocabulary_of(seed)

@@ -13,7 +13,7 @@ import guided
 from guided.diffusion import Canvas, Denoising, FixedBlocks, Job, LowConfidence, Noise, denoise
 from guided.diffusion.baselines import Gaps, Intersection, JointCommits, Lookahead
 from guided.errors import LimitError, UnsupportedError
-from tests.amounts import some
+from tests.amounts import each, some
 from tests.tolerances import DOUBLE
 
 TOKENS = [b"a", b"b", b"ab", b"(", b")", b"()", None, None]
@@ -144,7 +144,7 @@ def by_the_published_loop(name, prompt, length, steps, resamples, texts):
 
 
 @pytest.mark.parametrize("resamples", [3, 100])
-@pytest.mark.parametrize("name", LANGUAGES)
+@pytest.mark.parametrize("name", each(LANGUAGES, 2))
 def test_intersection_is_the_published_loop(name, resamples):
     of, texts, ended = constraint(name), listed(name), []
     for n in range(some(48)):
@@ -211,10 +211,10 @@ def test_lookahead_with_all_beams_is_whether_a_filling_parses(name):
     assert any(answers) and not all(answers)
 
 
-@pytest.mark.parametrize("how", [
+@pytest.mark.parametrize("how", each([
     Denoising(LowConfidence(1)), Denoising(LowConfidence(3)), Denoising(LowConfidence(2), FixedBlocks(3)),
     Denoising(LowConfidence(2), FixedBlocks(3), joined=True),
-])  # fmt: skip
+], 2))  # fmt: skip
 @pytest.mark.parametrize("name", LANGUAGES)
 def test_lookahead_ends_and_what_it_ends_is_of_the_language(name, how):
     law, whole = Lookahead(constraint(name)), 0

@@ -9,6 +9,7 @@ import guided
 from guided.draft import Context, Drawn, Fixed, Lookahead, speculate
 from guided.errors import GuidedError
 from guided.lm.table import TableModel
+from tests.amounts import each
 
 WIDTH = 7
 
@@ -74,7 +75,9 @@ def forgetful(seed, reach=2):
     )
 
 
-@pytest.mark.parametrize(("window", "n", "guesses"), [(3, 3, 2), (4, 4, 3), (2, 5, 1), (6, 2, 2), (5, 2, 0), (1, 3, 1)])
+@pytest.mark.parametrize(
+    ("window", "n", "guesses"), each([(3, 3, 2), (4, 4, 3), (2, 5, 1), (6, 2, 2), (5, 2, 0), (1, 3, 1)], 2)
+)
 def test_it_drafts_what_the_definition_says(window, n, guesses):
     for seed in range(4):
         model, prompt, length = forgetful(seed), [1, 2, 3], 40

@@ -11,6 +11,7 @@ import guided
 from guided.draft import BestFirst, Context, Fixed, MaskCounts, Observed, Path, Proposal, speculate
 from guided.lm.model import Tree
 from guided.lm.table import TableModel
+from tests.amounts import some
 
 VOCABULARY = guided.Vocabulary.from_tokens([b"a", b"b", b"ab", None, b"c", b"bc", b"x"], eos_ids=[3])
 
@@ -65,7 +66,7 @@ def test_without_a_grammar_nothing_is_guessed():
     assert not MaskCounts().guess(Path(Context(0, [1, 2], 2, None, 0, 8), (), 0))
 
 
-@settings(max_examples=60)
+@settings(max_examples=some(60))
 @given(st.integers(0, 10**6), st.sampled_from(["(a|b|c)*", "(ab|bc)*x", "a(b|c)+", "[abcx]{0,9}"]))
 def test_every_guess_is_allowed(seed, pattern):
     constraint = guided.compile(guided.regex(pattern), VOCABULARY)

@@ -23,6 +23,7 @@ from guided.eval.decoding_methods.plot import save_plot
 from guided.eval.decoding_methods.results import DecodingLog, DecodingRecord, DecodingSettings, Ending, key_of
 from guided.eval.decoding_methods.run import records_of, run_here, run_on_ray, tasks_for, tasks_left
 from guided.eval.decoding_methods.tasks import DecodingTask, grammar_of, quality, read_items
+from tests.amounts import some
 from tests.tolerances import DOUBLE
 
 SETTINGS = DecodingSettings(device="cpu", offline=True)
@@ -103,7 +104,7 @@ def test_judges():
 @pytest.mark.parametrize("task", TaskName)
 def test_a_grammar_has_right_answers_and_not_everything(task):
     models = Models(SETTINGS)
-    for item in read_items(task, Mode.CONSTRAINED, 3):
+    for item in read_items(task, Mode.CONSTRAINED, some(3)):
         vocabulary = models.of(task).loaded.vocabulary
         constraint = guided.compile(grammar_of(item), vocabulary)
         best = {

@@ -32,6 +32,7 @@ from guided.lm import TableModel, next_logits
 from guided.nano.experts.words import COMPLAINTS, PRAISE, RUDE
 from guided.nano.experts.world import ATTRIBUTES, KNOWN, UNKNOWN, fact
 from guided.steer import GRAD, Momentum, TransitionGraph
+from tests.amounts import some
 from tests.conftest import ROOT
 
 SETTINGS = SteeringSettings(device="cpu", offline=True)
@@ -68,7 +69,7 @@ def test_no_training_text_begins_like_a_held_out_prompt():
     sys.path.insert(0, str(ROOT / "examples" / "train_experts"))
     from review_corpus import stream
 
-    texts = [text.text for text in itertools.islice(stream(1), 40_000)]
+    texts = [text.text for text in itertools.islice(stream(1), some(40_000))]
     beginnings = {
         text[:end] for text in texts for end in (text.find("Answer:") + 7, text.find(".", text.find("\n")) + 1)
     }

@@ -17,6 +17,7 @@ from lark.exceptions import UnexpectedInput
 from guided.errors import GrammarError, GuidedError, LimitError, UnsupportedError
 from guided.grammar.ir import Lexing, Reference, Repetition, Sequence
 from guided.grammar.lark import lark
+from tests.amounts import each
 from tests.twin.lexed import LexedRecogniser
 
 
@@ -172,7 +173,7 @@ def test_a_malformed_pattern_is_not_blamed_on_a_declaration() -> None:
     [r"\p{Lu}", r"\pL\d", r"[\p{Greek}\P{L}_]", r"[^\p{Script=Latin}\s]", r"(?i:\p{Lu}i)", r"(?i:[h-j]\w)", r"\w+", r"\s",
      r"(?a:\w)+", r"a\b.\B.", r"(?i:\u0131\x49)", r"[\p{alnum}\-]{2,3}", r"\p{Lu}++\N{DIGIT ONE}", r"\p{^L}"],
 )  # fmt: skip
-@pytest.mark.parametrize("mode", [Lexing.CONTEXTUAL, Lexing.DYNAMIC])
+@pytest.mark.parametrize("mode", each([Lexing.CONTEXTUAL, Lexing.DYNAMIC], 2))
 def test_patterns_of_the_regex_package(pattern: str, mode: Lexing) -> None:
     source = f"start: WORD\nWORD: /{pattern}/"
     theirs = Lark(source, parser="lalr" if mode is Lexing.CONTEXTUAL else "earley", regex=True)

@@ -22,6 +22,8 @@ pytest.importorskip("yaml")
 from referencing import Registry, Resource  # noqa: E402
 from referencing.jsonschema import DRAFT202012  # noqa: E402
 
+from tests.amounts import each, some  # noqa: E402
+
 VOCABULARY = of_bytes()
 COMMON: dict[str, Any] = {
     "Id": {"type": "integer", "minimum": 1},
@@ -111,15 +113,15 @@ def test_verdicts_are_those_of_the_openapi_validator(version: str, schemas: dict
         jsonschema.Draft202012Validator.check_schema(schema)
         ours = jsonschema.Draft202012Validator(schema)
         constraint = guided.compile(guided.json_schema(schema, order="any"), VOCABULARY)
-        for value in values():
+        for value in each(values(), 2):
             verdict = judge.is_valid(value)
             n_accepted += verdict
             n_rejected += not verdict
             assert ours.is_valid(value) is verdict, (name, direction, value)
             state = constraint.advance_bytes(constraint.start, json.dumps(value, ensure_ascii=False).encode())
             assert (bool(state) and constraint.is_accepting(state)) is verdict, (name, direction, value)
-    assert n_accepted >= 200
-    assert n_rejected >= 200
+    assert n_accepted >= some(200, 2)
+    assert n_rejected >= some(200, 2)
 
 
 def test_what_stands_beside_a_reference_is_ignored_in_30() -> None:

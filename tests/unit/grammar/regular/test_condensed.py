@@ -25,6 +25,7 @@ from guided.grammar.regular.expr import (
 )
 from guided.grammar.regular.partial import alternatives
 from guided.grammar.regular.product import has_member
+from tests.amounts import some
 
 TEXT = Utf8()
 CHARACTER = TEXT.characters(ANY_CHARACTER)
@@ -65,7 +66,7 @@ def combined(rnd: random.Random, depth: int) -> Expr:
 def test_languages_stay_the_same_and_every_state_leads_on() -> None:
     rnd = random.Random(5)
     made = 0
-    for _ in range(250):
+    for _ in range(some(250)):
         expr = combined(rnd, 3)
         small = condensed(expr, possible_edges)
         made += small is not expr
@@ -80,13 +81,13 @@ def test_languages_stay_the_same_and_every_state_leads_on() -> None:
                     if target not in seen:
                         seen.add(target)
                         work.append(target)
-    assert made > 100
+    assert made > some(100)
 
 
 def test_equal_languages_are_one_object() -> None:
     rnd = random.Random(6)
     found: dict[tuple[bool, ...], set[Expr]] = {}
-    for _ in range(250):
+    for _ in range(some(250)):
         small = condensed(intersection([TEXT.text, combined(rnd, 2), combined(rnd, 1)]), possible_edges)
         if lengths_of(small) is not None or small is EMPTY:
             found.setdefault(tuple(matches(small, text) for text in TEXTS), set()).add(small)
@@ -111,7 +112,7 @@ def test_any_text_is_itself() -> None:
 def test_lengths_decide_as_a_search_does() -> None:
     rnd = random.Random(7)
     answers = {True: 0, False: 0, None: 0}
-    for _ in range(600):
+    for _ in range(some(600)):
         small = condensed(intersection([TEXT.text, combined(rnd, 2), combined(rnd, 1)]), possible_edges)
         if small is EMPTY or lengths_of(small) is None:
             continue
@@ -151,7 +152,7 @@ def one_of(parts: list[Expr], also: Expr) -> Expr:
 def test_just_one_of_several_is_one_automaton() -> None:
     rnd = random.Random(8)
     made = 0
-    for number in range(120):
+    for number in range(some(120)):
         parts = list(dict.fromkeys(pattern(rnd.choice(ATOMS)) for _ in range(rnd.randint(2, 4))))
         # Not always within any text, and beside alternatives that combine other languages.
         also = [TEXT.text, TEXT.text, pattern("[ab]"), repeat(CHARACTER, 1, 3)][number % 4]
@@ -167,7 +168,7 @@ def test_just_one_of_several_is_one_automaton() -> None:
             known = lengths_of(part)
             if known is not None and also is TEXT.text and len(found) == 1:
                 assert known.text in (TEXT.text, None)
-    assert made > 50
+    assert made > some(50)
 
 
 def test_just_one_of_several_within_bounds() -> None:
@@ -185,7 +186,7 @@ def test_just_one_of_several_within_bounds() -> None:
 def test_combinations_within_any_text_are_searched_as_others_are() -> None:
     rnd = random.Random(9)
     answers = set()
-    for _ in range(200):
+    for _ in range(some(200)):
         parts = [combined(rnd, 2) for _ in range(3)]
         expr = intersection(
             [TEXT.text, alternation([intersection(parts[:2]), intersection([parts[2], complement(parts[0])])])]

@@ -23,6 +23,7 @@ from guided.grammar.regular.expr import (
     words,
 )
 from guided.grammar.regular.length_sets import certain_lengths, has_length_between, lengths_between
+from tests.amounts import some
 
 MOST = 14
 
@@ -88,7 +89,7 @@ def test_bounds_are_decided_as_by_a_search(expr, low, more):
 
 
 @given(_LANGUAGES, st.integers(0, 8), st.one_of(st.none(), st.integers(0, 8)), st.booleans())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=some(300), deadline=None)
 def test_all_lengths_are_those_of_texts(expr, low, more, condense):
     """Of patterns, and of the automata that they are beside another."""
     if condense:

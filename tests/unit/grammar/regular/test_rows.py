@@ -5,6 +5,7 @@ from itertools import pairwise
 
 from guided.grammar.regular.derivative import possible_edges
 from guided.grammar.regular.expr import EMPTY, Edge, Expr, alternation, intersection, literal, repeat, switch
+from tests.amounts import some
 
 _TARGETS = [repeat(literal(bytes((65 + i,))), i) for i in range(6)]
 
@@ -29,7 +30,7 @@ def _by_byte(row: list[Edge]) -> list[Expr | None]:
 
 def test_bytes_of_combinations_lead_to_what_those_of_their_parts_do() -> None:
     rng = random.Random(17)
-    for _ in range(400):
+    for _ in range(some(400)):
         rows = [row for row in (_row(rng) for _ in range(rng.randint(2, 5))) if row]
         parts = [switch(row, False) for row in rows]
         each = [_by_byte(row) for row in rows]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from guided.grammar.regular.derivative import matches
 from guided.grammar.tags.free_text import TEXT, text_up_to, text_without
+from tests.amounts import each
 
 SETS = (["ab"], ["aab"], ["aba", "bb"], ["ab", "c"], ["<tool", "</t"], ["é<", "<<"], ["aaa"], ["abcab", "cc"])
 
@@ -20,7 +21,7 @@ def first_end(text: str, words: list[str]) -> int | None:
     return min(ends) if ends else None
 
 
-@pytest.mark.parametrize("words", SETS, ids=str)
+@pytest.mark.parametrize("words", each(SETS, 2), ids=str)
 def test_every_short_text(words: list[str]) -> None:
     letters = [*sorted({*"".join(words)})[:3], "z"]
     for length in range(7):

@@ -82,7 +82,7 @@ def test_what_is_accepted_has_no_error_of_the_compiler(goal):
     assert seen[True, True] > 2 * seen[True, False] and seen[False, False] > 10
 
 
-@pytest.mark.parametrize("goal", mostly_slow(IDIOMS, 4))
+@pytest.mark.parametrize("goal", mostly_slow([*GOALS[:2], *(goal for goal in IDIOMS if goal not in GOALS[:2])], 2))
 def test_what_people_write_is_accepted(goal):
     assert [text for text in IDIOMS[goal] if not accepts(constraint_of(goal), text)] == []
 

@@ -20,6 +20,7 @@ from transformers import ContinuousBatchingConfig
 from transformers.generation.continuous_batching.requests import FutureRequestState, RequestState
 
 from guided.hf.continuous.processor import ContinuousProcessor
+from tests.amounts import each
 
 PROMPTS = ["the cat", '{"name": ', "yes no", "1, 22", "the mat sat on the cat", "maybe"]
 
@@ -33,7 +34,7 @@ def goals(constraints):
     return [constraints["nested"], constraints["record"], None, constraints["answer"], constraints["record"], None]
 
 
-@pytest.mark.parametrize("rows", [6, 2])
+@pytest.mark.parametrize("rows", each([6, 2], 2))
 def test_each_text_is_that_of_generate(llama, tokenizer, goals, rows):
     found = generate_batch(
         llama, PROMPTS, goals, tokenizer=tokenizer, max_new_tokens=24, config=small(max_requests_per_batch=rows)

@@ -16,6 +16,7 @@ from guided.hf import LoadedModel, generate
 from guided.hf.speculation import draft_generate
 from guided.infer import smc
 from guided.steer import Momentum
+from tests.amounts import each
 
 GRAMMAR = guided.regex('[a-z0-9 ,\\[\\]"]{20,80}')
 PROMPT = '["a", "b", [1, 22, 333]], ["a", "b", [1, 22'
@@ -124,7 +125,7 @@ def test_streams_of_transformers_own_call(loaded, tokenizer, constraints):
 def test_stop_strings(loaded, draft):
     whole = generate(loaded, PROMPT, GRAMMAR, **OPTIONS)
     prompts = [PROMPT, "yes no may", "the cat"]
-    for strings in (whole.text[3:5], [whole.text[6:9], whole.text[9:10]], "never said"):
+    for strings in each((whole.text[3:5], [whole.text[6:9], whole.text[9:10]], "never said"), 2):
         options = {"stop_strings": strings, **OPTIONS}
         plain = generate(loaded, prompts, GRAMMAR, **options)
         for one, other in zip(plain, generate(loaded, prompts, GRAMMAR, draft=draft, **options), strict=True):

@@ -18,7 +18,7 @@ from guided.hf import LoadedModel, TransformersModel, generate
 from guided.infer import Direct, exact, importance, mcmc, smc
 from guided.search import beam_search
 from guided.steer import ClassifierFree, Contrastive, DoLa, Momentum
-from tests.amounts import each, some
+from tests.amounts import each, mostly_slow, some
 from tests.tolerances import SINGLE
 
 WORDS = ["yes", "no", "maybe", "the cat", "the mat", "[1, 22]"]
@@ -98,10 +98,10 @@ def test_greedy_with_the_options_of_generate(loaded, small, tokenizer, options):
         same(plain, generate(loaded, prompts, grammar, max_new_tokens=16, do_sample=False, draft=draft, **options))
 
 
-@pytest.mark.parametrize("make", [
+@pytest.mark.parametrize("make", mostly_slow([
     lambda small: [Contrastive(small)], lambda small: [ClassifierFree(scale=1.5)], lambda small: [DoLa()],
     lambda small: [Momentum(), Contrastive(small, alpha=0.5)],
-], ids=["contrastive", "classifier-free", "dola", "two"])  # fmt: skip
+], 2), ids=["contrastive", "classifier-free", "dola", "two"])  # fmt: skip
 def test_greedy_with_steering(loaded, small, constraints, make):
     """Candidates are of allowed tokens, with drafts as without."""
     prompts, grammars = (

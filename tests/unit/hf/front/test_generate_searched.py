@@ -28,6 +28,7 @@ from guided.search import (
     neurologic_search,
 )
 from guided.steer import ClassifierFree, Contrastive, Momentum, Stack
+from tests.amounts import each
 from tests.tolerances import SINGLE
 
 SCHEMA = {
@@ -62,22 +63,25 @@ def same(found, expected):
 
 @pytest.mark.parametrize(
     ("search", "kind"),
-    [
-        (beam_search, Found),
-        (best_first_beam_search, Found),
-        (functools.partial(diverse_beam_search, groups=2), DiverseFound),
-        (grid_beam_search, Found),
-        (dynamic_beam_search, Found),
-        (neurologic_search, Found),
-        (functools.partial(lattice_search, rows=20), LatticeFound),
-    ],
+    each(
+        [
+            (beam_search, Found),
+            (best_first_beam_search, Found),
+            (functools.partial(diverse_beam_search, groups=2), DiverseFound),
+            (grid_beam_search, Found),
+            (dynamic_beam_search, Found),
+            (neurologic_search, Found),
+            (functools.partial(lattice_search, rows=20), LatticeFound),
+        ],
+        2,
+    ),
 )
 def test_every_search_through_the_one_call(asked, search, kind):
     found = asked(search=search, n=2)
     assert isinstance(found, kind)
     assert found.hypotheses and found.cost.rows
-    for each in found.hypotheses:
-        assert set(json.loads(each.text)) == {"name", "n"}
+    for one in found.hypotheses:
+        assert set(json.loads(one.text)) == {"name", "n"}
 
 
 def test_it_is_the_search_itself(loaded, constraint, asked):
@@ -106,7 +110,7 @@ def test_the_best_text_of_all_under_steering_and_truncation(loaded, llama, vocab
     assert found[0].score == pytest.approx(best.logw, abs=SINGLE)
 
 
-@pytest.mark.parametrize("search", [None, dynamic_beam_search, grid_beam_search])
+@pytest.mark.parametrize("search", each([None, dynamic_beam_search, grid_beam_search], 2))
 def test_phrases_in_words(asked, search):
     found = asked(search=search, must_include=["mat", "7"])
     assert len(found) == 1
@@ -135,9 +139,9 @@ def test_lists_of_prompts_and_canonical_spellings(loaded):
     words = guided.compile(guided.choice([" the cat sat", " maybe", " on the mat"]), loaded.vocabulary)
     found = generate(loaded, ["the cat", "a"], words, search=beam_search, n=3, max_new_tokens=12, canonical=True)
     assert [type(each) for each in found] == [Found, Found]
-    for each in (one for of_prompt in found for one in of_prompt):
-        own = loaded.tokenizer(each.text, add_special_tokens=False)["input_ids"]
-        assert own == list(each.tokens[:-1])
+    for made in (one for of_prompt in found for one in of_prompt):
+        own = loaded.tokenizer(made.text, add_special_tokens=False)["input_ids"]
+        assert own == list(made.tokens[:-1])
     spelled = generate(loaded, "a", words, search=beam_search, n=4, max_new_tokens=12)
     assert any(each.text == found[1][0].text and each.tokens != found[1][0].tokens for each in spelled)
 

@@ -11,6 +11,7 @@ from guided.draft import Drafting, Fixed, PromptLookup
 from guided.hf import GuidedLogitsProcessor, LoadedModel, SteeringLogitsProcessor, TransformersModel, generate
 from guided.lm import next_logits
 from guided.steer import ClassifierFree, Contrastive, ContrastiveSearch, DExperts, DoLa, EntropyAdaptive, Stack
+from tests.amounts import each
 
 BUDGET = 12
 
@@ -71,7 +72,7 @@ def greedy(loaded, stack, prompt):
     return tuple(text)
 
 
-@pytest.mark.parametrize("how", ["plain", "draft", "beams"])
+@pytest.mark.parametrize("how", each(["plain", "draft", "beams"], 2))
 def test_free_texts_are_steered(how, loaded, draft_llama):
     steerer = Contrastive(draft_llama, alpha=0.1)
     options = {

@@ -14,6 +14,7 @@ from guided import Tag, ToolChoice, ToolStyle
 from guided.errors import LimitError, VocabularyError
 from guided.hf import GuidedLogitsProcessor
 from guided.hf.generate import generate
+from tests.amounts import each
 
 SCHEMA = {
     "type": "object",
@@ -42,7 +43,9 @@ def test_added_tokens_are_special_tokens(chat, special):
     assert all(chat.convert_tokens_to_ids(name) == token for name, token in special.items())
 
 
-@pytest.mark.parametrize("options", [{}, {"do_sample": True, "top_k": 0, "temperature": 3.0}, {"num_beams": 3}])
+@pytest.mark.parametrize(
+    "options", each([{}, {"do_sample": True, "top_k": 0, "temperature": 3.0}, {"num_beams": 3}], 2)
+)
 def test_tool_calls(llama, chat, options):
     def travel(city: str, days: int) -> None: ...
 

@@ -12,6 +12,7 @@ import guided
 from guided.errors import LimitError, UnsatisfiableError, UnsupportedError
 from guided.infer.analysis.choices import choice_probabilities, lattice_of
 from guided.lm import TableModel
+from tests.amounts import each
 from tests.tolerances import DOUBLE
 
 AMBIGUOUS = guided.Vocabulary.from_tokens(
@@ -37,7 +38,7 @@ def brute_force(model, prompt, texts, vocabulary):
     return sums, {text: len(each) for text, each in logs.items()}
 
 
-@pytest.mark.parametrize("texts", [["aba", "ab", "abab"], ["no", "n", "é"], ["", "a"], ["aaa"]])
+@pytest.mark.parametrize("texts", each([["aba", "ab", "abab"], ["no", "n", "é"], ["", "a"], ["aaa"]], 2))
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("batch", [1, 64])
 def test_all_tokenisations_count(texts, seed, batch):

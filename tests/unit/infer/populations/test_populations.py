@@ -35,7 +35,7 @@ from guided.infer import (
     systematic,
 )
 from guided.lm import TableModel
-from tests.amounts import crossed, each, mostly_slow
+from tests.amounts import crossed, each, mostly_slow, some
 
 VOCABULARY = guided.Vocabulary.from_tokens([b"a", b"b", b"ab", None], eos_ids=[3])
 PROMPT = (0, 1)
@@ -202,7 +202,7 @@ class Stop(Exception):
     pass
 
 
-@pytest.mark.parametrize("bits", [np.random.PCG64, np.random.MT19937, np.random.Philox, np.random.SFC64])
+@pytest.mark.parametrize("bits", each([np.random.PCG64, np.random.MT19937, np.random.Philox, np.random.SFC64], 2))
 @pytest.mark.parametrize("run", SAMPLERS)
 def test_a_resumed_run_draws_what_the_saved_one_would_have(run, bits, tmp_path):
     grammar = constraint("(ab|b|a)*b")
@@ -435,7 +435,7 @@ def test_local_leaves_what_does_not_end():
 def test_standard_errors_are_those_of_many_runs(run):
     """Squared errors, weighed as the estimates are, against the spread of the estimates."""
     grammar = constraint("(ab|b|a)*b")
-    runs = [run(seed, model(9), PROMPT, grammar, n=16, max_tokens=6) for seed in range(150)]
+    runs = [run(seed, model(9), PROMPT, grammar, n=16, max_tokens=6) for seed in range(some(150, 2))]
     estimates = np.exp([population.log_ml for population in runs])
     errors = np.array([population.log_ml_error for population in runs])
     said = math.sqrt(np.mean((estimates * np.minimum(errors, 1)) ** 2))

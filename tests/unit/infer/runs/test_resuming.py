@@ -33,6 +33,7 @@ from guided.infer import (
 )
 from guided.infer.runs.content import content_of
 from guided.lm import TableModel, transformed
+from tests.amounts import each
 
 VOCABULARY = guided.Vocabulary.from_tokens([b"a", b"b", b"ab", None], eos_ids=[3])
 PROMPT = (0, 1)
@@ -120,7 +121,7 @@ def stopped(run, path, **changes):
     ],
     ids=lambda changes: next(iter(changes)),
 )
-@pytest.mark.parametrize("run", [smc, smc_steer])
+@pytest.mark.parametrize("run", each([smc, smc_steer], 2))
 def test_another_problem_is_not_resumed(run, changes, tmp_path):
     path = tmp_path / "run.json"
     stopped(run, path)

@@ -23,7 +23,7 @@ from guided.infer.sequences.cars import Learning, cars
 from guided.infer.sequences.mcmc import Cut, mcmc
 from guided.infer.sequences.rejection import rejection
 from guided.lm import TableModel
-from tests.amounts import crossed, each, mostly_slow
+from tests.amounts import crossed, each, mostly_slow, some
 from tests.tolerances import DOUBLE
 from tests.twin.tiny_problems import VOCABULARY, Problem, problem, soft_problem
 
@@ -71,7 +71,7 @@ def test_where_masking_is_badly_wrong_cars_is_right():
     assert samples.acceptance > 0.9
     # Without learning the same samples cost several times the attempts.
     assert rejection(5, *tiny.arguments, n=400, max_tokens=5).acceptance < 0.5
-    first = [asap(seed, *tiny.arguments, n=1, max_tokens=5, max_attempts=50).particles[0] for seed in range(600)]
+    first = [asap(seed, *tiny.arguments, n=1, max_tokens=5, max_attempts=50).particles[0] for seed in range(some(600))]
     assert total_variation(first, target) >= 0.6
     late = asap(1, *tiny.arguments, n=2000, max_tokens=5).particles[1000:]
     assert total_variation(late, target) <= 0.05
@@ -128,7 +128,7 @@ class StopError(Exception):
     pass
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", each(SAMPLERS, 2))
 @pytest.mark.parametrize("after", [1, 3])
 def test_a_run_that_was_stopped_goes_on_as_if_it_never_was(name, after, tmp_path):
     tiny = problem("a*b", seed=2)

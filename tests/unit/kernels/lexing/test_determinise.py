@@ -58,7 +58,7 @@ def spelled(table: StateTable, state: int, text: bytes) -> int:
     return place
 
 
-@pytest.mark.parametrize("number", mostly_slow(range(20), 8))
+@pytest.mark.parametrize("number", mostly_slow(range(20), 4))
 def test_states_accept_what_derivatives_accept(number):
     seed, table = random.Random(number), StateTable()
     for _ in range(40):

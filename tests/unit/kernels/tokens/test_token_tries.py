@@ -9,6 +9,7 @@ import pytest
 
 from guided.constraint.effects.token_tries import MANY_CHILDREN, TokenTries
 from tests import vocabularies
+from tests.amounts import each
 
 LETTERS = ["a", "b", "é", "\u2028", "日", "\n", '"', *map(chr, range(0x61, 0x75))]
 
@@ -33,7 +34,7 @@ def random_tries(seed: int) -> tuple[random.Random, list[bytes], TokenTries]:
     return rnd, tokens, TokenTries(vocabularies.of_tokens(tokens))
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", each(range(6), 2))
 def test_nodes_know_their_height_and_children(seed):
     _, tokens, tries = random_tries(seed)
     arrays = tries.arrays
@@ -57,7 +58,7 @@ def test_nodes_know_their_height_and_children(seed):
     assert tables
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", each(range(6), 2))
 def test_a_merged_trie_holds_what_is_below_each_of_its_nodes(seed):
     rnd, _, tries = random_tries(seed)
     inner = [node for node in range(1, tries.root) if tries.arrays.end[node] > node + 1]

@@ -30,6 +30,7 @@ from guided.server.scheduling import (
 )
 from guided.serving.matcher import Matcher
 from guided.steer import Contrastive, Declaration, Seen, Stack
+from tests.amounts import ALL
 from tests.unit.server.scheduling.test_scheduler import job, model, read, serve, together
 
 __all__ = ["model"]
@@ -40,7 +41,7 @@ async def events(scheduler: Scheduler, job: Job) -> list[Event]:
 
 
 def test_too_little_memory_halves_the_batch(model: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    jobs = [job(model, number) for number in range(9)]
+    jobs = [job(model, number) for number in range(9 if ALL else 5)]
     wanted = [end.text for _, end in together(model, jobs)]
     extend, passes = CachedSequences.extend, list[int]()
 

@@ -16,6 +16,7 @@ from guided.grammar.json_schema.numbers.decimals import Decimals
 from guided.grammar.json_schema.numbers.ranges import Notation, NumberRange
 from guided.grammar.json_schema.satisfiability.cardinality import MANY, count_words
 from tests import vocabularies
+from tests.amounts import some
 
 BYTES = vocabularies.of_bytes()
 
@@ -45,7 +46,7 @@ def test_records_beyond_what_is_lowered_at_once(order: str) -> None:
     constraint = guided.compile(guided.json_schema(schema, order=order), BYTES)
     validator = jsonschema.Draft202012Validator(schema)
     verdicts = set()
-    for _ in range(150):
+    for _ in range(some(150, 3)):
         names = sorted(rnd.sample(range(13), rnd.randrange(9)))
         value = {f"n{number}": rnd.choice([1, "a", [None], "c"]) for number in names}
         valid = validator.is_valid(value)
@@ -89,7 +90,7 @@ def test_the_bound_on_states_is_one() -> None:
     rnd = random.Random(3)
     steps = [Fraction(n) for n in (1, 3, 7, 10, 12, 20, 25, 100, 300)]
     avoided = [Fraction(n) for n in (2, 3, 4, 5, 9, 10, 40, 1000)] + [Fraction(1, 2)]
-    for _ in range(300):
+    for _ in range(some(300)):
         low = rnd.choice([None, Fraction(rnd.randrange(3000)), Fraction(rnd.randrange(300), rnd.choice([2, 4, 10]))])
         high = rnd.choice([None, Fraction(rnd.randrange(30000), rnd.choice([1, 2, 4, 10]))])
         if low is not None and high is not None and high < low:

@@ -54,7 +54,8 @@ def test_calls_and_going_on_from_them(client: openai.OpenAI) -> None:
     "more",
     [
         {"text": FORM},
-        {"tools": TOOLS, "tool_choice": "required", "parallel_tool_calls": False},
+        # Tools by events are those of the stream of chat completions, by default.
+        pytest.param({"tools": TOOLS, "tool_choice": "required", "parallel_tool_calls": False}, marks=pytest.mark.slow),
         {"max_output_tokens": 6},
     ],
 )
