@@ -1,12 +1,11 @@
 """Serving: throughput and latency of a `Scheduler` by the number of clients; free, with one schema, with many.
 
 Each client asks again as soon as its answer is whole, so that texts enter and leave the batch all the time.  Loads take
-turns, so that whatever else the machine does falls on all of them.  Free texts are asked for as many tokens as the
-constrained text of the same prompt took, and for no end before (`logit_bias`): every load is the same prompts and the
-same number of tokens.  Times between tokens are those between events of a stream, as vLLM's benchmarks count them;
-beside them stands what a token of a text takes, from its first to its last.  ``--one-by-one`` adds a load of
-`guided.generate`, a prompt at a time; ``--hostile`` one that has hostile schemas beside it; ``--requests N`` looks for
-a leak instead; ``--http URL`` asks a server.
+turns, so that whatever else the machine does falls on all of them.  Behind each come free texts of the same prompts,
+which are asked for as many tokens as the constrained ones took, and for no end before (`logit_bias`).  Times between
+tokens are those between events of a stream, as vLLM's benchmarks count them; beside them stands what a token of a text
+takes, from its first to its last.  ``--one-by-one`` adds a load of `guided.generate`, a prompt at a time; ``--hostile``
+one that has hostile schemas beside it; ``--requests N`` looks for a leak instead; ``--http URL`` asks a server.
 """
 
 from __future__ import annotations
@@ -100,6 +99,8 @@ class Load:
             setattr(self, name, getattr(self, name) + value)
 
 
+SchemaOf = Callable[[int, int], dict[str, Any] | None]
+"""``schema_of(client, number)``: what the client's request of this number asks for, None for a free text."""
 Ask = Callable[[int, dict[str, Any] | None, int], AsyncIterator[str | None]]
 """``ask(number, schema, most)``: what each token adds to the text of the request."""
 
@@ -187,7 +188,7 @@ async def one_load(
     ask: Ask,
     clients: int,
     rounds: int,
-    schema_of: Callable[[int], dict[str, Any] | None],
+    schema_of: SchemaOf,
     lengths: dict[int, int],
     before: int = 0,
 ) -> Load:
@@ -201,7 +202,7 @@ async def one_load(
     async def client(own: int) -> None:
         for turn in range(rounds):
             number = before + own + clients * turn
-            wanted = schema_of(number)
+            wanted = schema_of(own, number)
             most = MOST_TOKENS if wanted is not None else lengths.get(number, MOST_TOKENS)
             pieces: list[str] = []
             first = last = time.perf_counter()
@@ -235,11 +236,14 @@ def is_valid(answer: str, wanted: dict[str, Any]) -> bool:
     return True
 
 
-LOADS: dict[str, Callable[[int], dict[str, Any] | None]] = {
-    "all different": schema,
-    "all alike": lambda number: schema(0),
-    "free": lambda number: None,
+LOADS: dict[str, SchemaOf] = {
+    "all different": lambda client, number: schema(number),
+    "one a client": lambda client, number: schema(2_000_000 + client),
+    "all alike": lambda client, number: schema(0),
 }
+"""A new schema with every request; as many as there are clients, each asked for again and again; and one."""
+FREE = ", free"
+"""What is behind the name of a load in that of its free texts."""
 
 
 async def compare(
@@ -249,25 +253,21 @@ async def compare(
 
     No request comes in two turns: its schema would be known.
     """
-    found = {name: Load() for name in LOADS}
-    if hostile:
-        found["all different, hostile beside"] = Load()
+    loads = {**LOADS, **({"all different, hostile beside": LOADS["all different"]} if hostile else {})}
+    found = {name + free: Load() for name in loads for free in ("", FREE)}
     one = found["one by one"] = Load()
-    lengths: dict[int, int] = {}
-    await one_load(ask, clients, 1, schema, {}, before=1_000_000)  # kernels, caches
+    await one_load(ask, clients, 1, LOADS["all different"], {}, before=1_000_000)  # kernels, caches
     for turn in range(turns):
-        for name, total in found.items():
-            if total is one:
-                if alone is not None:
-                    one.add(one_by_one(alone, range(turn * ALONE, (turn + 1) * ALONE)))
-                continue
+        for number, (name, schema_of) in enumerate(loads.items()):
+            lengths: dict[int, int] = {}
+            before = (turn * len(loads) + number) * clients * rounds
             beside = asyncio.create_task(be_hostile(ask)) if "hostile" in name else None
-            # Free texts are as long as those of schemas all different, which come just before them.
-            before = (turn + turns * (beside is not None)) * clients * rounds
-            noted = lengths if name in ("all different", "free") else {}
-            total.add(await one_load(ask, clients, rounds, LOADS.get(name, schema), noted, before))
+            found[name].add(await one_load(ask, clients, rounds, schema_of, lengths, before))
             if beside is not None:
                 beside.cancel()
+            found[name + FREE].add(await one_load(ask, clients, rounds, lambda *_: None, lengths, before))
+        if alone is not None:
+            one.add(one_by_one(alone, range(turn * ALONE, (turn + 1) * ALONE)))
     return {name: load for name, load in found.items() if load.texts}
 
 
@@ -304,13 +304,14 @@ def one_by_one(model: LoadedModel, numbers: Sequence[int]) -> Load:
 
 
 async def look_for_leaks(ask: Ask, requests: int, clients: int, url: str | None) -> list[tuple[int, float]]:
-    """The resident memory in MiB of the server at ``url``, or of this process, after each tenth of so many
-    requests, all with schemas of their own."""
+    """The resident memory in MiB of the server at ``url``, or of this process, after each tenth of so many requests.
+
+    All have schemas of their own.
+    """
     found: list[tuple[int, float]] = []
     for part in range(10):
-        start = part * requests // 10
         rounds = max(1, requests // 10 // clients)
-        await one_load(ask, clients, rounds, lambda number, start=start: schema(start + number), {})  # type: ignore[misc]
+        await one_load(ask, clients, rounds, LOADS["all different"], {}, before=part * requests // 10)
         gc.collect()
         found.append(((part + 1) * rounds * clients, resident() if url is None else resident_at(url)))
         print(f"  {found[-1][0]:5d} requests: {found[-1][1]:.0f} MiB", flush=True)
