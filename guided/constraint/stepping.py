@@ -15,6 +15,7 @@ from guided.constraint.constraint import Constraint
 from guided.constraint.effects.shared_rows import KeptRow
 from guided.constraint.product import PAIRS
 from guided.constraint.protocol import Constrains
+from guided.errors import GuidedError
 
 __all__ = ["Loop", "Step", "loop_at", "stays", "step_rows"]
 
@@ -96,8 +97,8 @@ def step_rows(
     """For each row the state after its token and that state's mask, as `Constraint.advance` and ``kept_row`` say.
 
     ``budgets`` are the tokens that are left behind this one; None: no limit.  Nothing is said of a row that takes more
-    than a moment, whose text ends or cannot go on, or that is near the end of its budget; and of no row of a grammar
-    with a lexer, nor of a constraint that is no `Constraint`.  `Constraint.advance` is for all of these.
+    than a moment or comes to a limit, whose text ends or cannot go on, or that is near the end of its budget; and of no
+    row of a grammar with a lexer, nor of what is no `Constraint`.  `Constraint.advance` is for all of these.
 
     >>> import guided
     >>> vocabulary = guided.Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), None], eos_ids=[256])
@@ -148,7 +149,10 @@ def _advanced(
         for (row, constraint, state, token, land, more), found in zip(new, lines[:, 4].tolist(), strict=True):
             if found < 0:
                 continue
-            after = found if land is None else land(found, *more)
+            try:
+                after = found if land is None else land(found, *more)
+            except GuidedError:
+                continue  # `Constraint.advance` comes to the same limit, for this row alone.
             if state < PAIRS:
                 constraint.keep_step(state, token, after)
             if after > constraint.end:
@@ -163,11 +167,14 @@ def _masked(n: int, reached: Sequence[_Reached], budgets: Sequence[int | None]) 
     jobs = []
     for each in reached:
         row, constraint, state = each
-        kept = constraint.mask_at_hand(state, budgets[row])
+        try:
+            kept = constraint.mask_at_hand(state, budgets[row])
+            job = None if kept is not None else constraint.mask_job(state)
+        except GuidedError:
+            continue  # As above.
         if kept is not None:
             found[row] = state, kept
             continue
-        job = constraint.mask_job(state)
         if job is not None:
             new.append(each)
             jobs.append(job)
@@ -182,7 +189,10 @@ def _masked(n: int, reached: Sequence[_Reached], budgets: Sequence[int | None]) 
         ):
             if code >= 0:
                 mask = masks[number, : constraint.vocabulary.n_words]
-                kept = constraint.keep_mask(state, own, code, need, mask, budgets[row])
+                try:
+                    kept = constraint.keep_mask(state, own, code, need, mask, budgets[row])
+                except GuidedError:
+                    continue  # As above.
                 if kept is not None:
                     found[row] = state, kept
     return found

@@ -195,9 +195,14 @@ def step(matchers: Sequence[Matcher], tokens: Sequence[int]) -> list[KeptRow | N
     """
     masks: list[KeptRow | None] = [None] * len(matchers)
     left: list[int] = []
+    before: list[int] = []
     for i, same in enumerate(stays([matcher._loop for matcher in matchers], tokens)):
         matcher = matchers[i]
         if not same:
+            try:
+                before.append(matcher.state)
+            except GuidedError:
+                continue  # `Matcher.accept` comes to the same limit, for this text alone.
             left.append(i)
         elif matcher._loop is not None:
             masks[i] = matcher._kept
@@ -210,7 +215,7 @@ def step(matchers: Sequence[Matcher], tokens: Sequence[int]) -> list[KeptRow | N
     some = [matchers[i] for i in left]
     found = step_rows(
         [matcher.constraint for matcher in some],
-        [matcher.state for matcher in some],
+        before,
         [tokens[i] for i in left],
         [None if matcher.most_tokens is None else matcher.most_tokens - len(matcher._states) for matcher in some],
     )

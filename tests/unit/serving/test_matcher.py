@@ -188,3 +188,21 @@ def test_steps_of_a_batch_inside_names_and_strings_are_those_one_by_one(seed):
                     state = matcher.constraint.advance(state, each)
                 assert matcher.fork().state == matcher.state == state
     assert stayed > 2
+
+
+def test_a_limit_that_one_text_meets_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    schemas: list[dict[str, object]] = [{"type": "object", "title": "one"}, {"type": "object", "title": "other"}]
+    matchers = [Matcher(guided.Constraint(guided.json_schema(schema), NAMED)) for schema in schemas]
+    limited, free = matchers
+    for matcher in matchers:
+        assert matcher.accept_all(b'{"a": 1, "b')
+
+    def raising(state: int, side: object) -> bool:
+        raise guided.LimitError("it was not decided", remedy="None.")
+
+    monkeypatch.setattr(limited.constraint._machine, "goes_on", raising)
+    masks = step(matchers, [ord("c")] * 2)
+    assert masks[0] is None and masks[1] is not None
+    assert (limited.n_tokens, free.n_tokens) == (11, 12)
+    with pytest.raises(guided.LimitError):
+        limited.accept(ord("c"))
