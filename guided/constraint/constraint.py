@@ -15,7 +15,7 @@ from guided.collection import hold, release
 from guided.constraint.effects.shared_rows import KeptRow, SharedRows, with_address
 from guided.constraint.end_tokens import EndTokens
 from guided.constraint.engine.machine import ConstraintMachine
-from guided.constraint.engine.plans import Loop, Plan, no_bytes
+from guided.constraint.engine.plans import Plan, SelfLoop, no_bytes
 from guided.constraint.explain import explain
 from guided.constraint.limits import Limits
 from guided.constraint.machines import machine_for
@@ -142,21 +142,17 @@ class Constraint:
             or not automaton.plain
         ):
             return None
-        planned = (state, False, None, ()) if checked is None else checked.plan(state, token)
+        planned = (state, False, None, None) if checked is None else checked.plan(state, token)
         return None if planned is None else (automaton.current_table(), planned)
 
-    def loop(self, state: int) -> tuple[ConstraintMachine, Loop] | None:
-        """The tokens that may change nothing in a state, and who tells; the lock must be held."""
+    def self_loop(self, state: int) -> SelfLoop | None:
+        """The tokens that may change nothing in a state; the lock must be held."""
         automaton, checked = self._automaton, self._checked
         if state <= FINISHED or not automaton.plain:
             return None
-        found = (state, no_bytes(self._n_tokens), False) if checked is None else checked.loop(state)
-        return None if found is None else (automaton, found)
-
-    def grown(self, state: int, tokens: Sequence[int]) -> int:
-        """The state behind tokens that a `loop` left to be read."""
-        assert self._checked is not None
-        return self._checked.grown(state, tokens)
+        if checked is not None:
+            return checked.self_loop(state)
+        return SelfLoop(automaton.lock, automaton.current_table(), state, no_bytes(self._n_tokens), None)
 
     def keep_step(self, state: int, token: int, after: int) -> None:
         """Remember a step that a kernel took; the lock must be held."""

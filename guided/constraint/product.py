@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
@@ -23,7 +22,7 @@ from guided.vocab.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from guided.constraint.engine.completion import Completions
     from guided.constraint.engine.machine import ConstraintMachine
-    from guided.constraint.engine.plans import Loop, Plan
+    from guided.constraint.engine.plans import Plan, SelfLoop
 
 __all__ = ["PAIRS", "ProductMachine"]
 
@@ -90,16 +89,15 @@ class ProductMachine(ABC, Generic[Side]):
         """The state after a token's bytes (not an end-of-text id)."""
 
     def plan(self, state: int, token: int) -> Plan | None:
-        """How a kernel takes a step, the lock being held; None where that takes several calls, or is not told."""
+        """How a kernel takes a step; None where that takes several calls, or is not told.
+
+        The lock must be held, and the automaton be `plain`.
+        """
         return None
 
-    def loop(self, state: int) -> Loop | None:
-        """The tokens that may change nothing here, the lock being held; not known unless a checker tells."""
+    def self_loop(self, state: int) -> SelfLoop | None:
+        """The tokens that may change nothing here, as of `plan`; not known unless a checker tells."""
         return None
-
-    def grown(self, state: int, tokens: Sequence[int]) -> int:
-        """The state behind tokens that a `Loop` left to be read."""
-        raise NotImplementedError
 
     def bare(self, state: int) -> int | None:
         """The automaton's state that has the same mask; None where the checker has a say, or does not tell."""

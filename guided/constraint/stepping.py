@@ -7,17 +7,18 @@ caches since, mostly of Python; here all rows share a call, and so they do for t
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from guided.constraint.constraint import Constraint
 from guided.constraint.effects.shared_rows import KeptRow
+from guided.constraint.engine.plans import SelfLoop
 from guided.constraint.product import PAIRS
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError
 
-__all__ = ["Loop", "Step", "loop_at", "stays", "step_rows"]
+__all__ = ["Step", "self_loop", "stays", "step_rows"]
 
 Step: TypeAlias = tuple[int, KeptRow]
 """The state after a token, and its mask."""
@@ -26,36 +27,18 @@ MOMENT = 20_000
 """Parser and walk steps of a row: one that takes more is left to the caller."""
 
 
-class Loop(NamedTuple):
-    """A state in which many tokens change neither the automaton's state nor the mask, such as inside a string.
-
-    It has what a step needs of the constraint, so that nothing else of it is fetched into a cache.
-    """
-
-    lock: Any
-    table: int
-    """Where the automaton's arrays are: as they were last, which is right, as they only grow."""
-    own: int
-    """The automaton's state."""
-    quiet: bytes
-    """By token, 0 for those of which only the automaton need be asked."""
-    grows: bool
-    """Whether the state is another behind such a token (`Constraint.grown`), though its mask is not."""
-
-
-def loop_at(constraint: Constrains, state: int) -> Loop | None:
-    """The loop of a state, where there is one and no other thread is at work in the constraint."""
+def self_loop(constraint: Constrains, state: int) -> SelfLoop | None:
+    """The self-loop of a state, where it has one and no other thread is at work in the constraint."""
     if not isinstance(constraint, Constraint) or not constraint.hold_free():
         return None
     try:
-        found = constraint.loop(state)
-        return None if found is None else Loop(found[0].lock, found[0].current_table(), *found[1])
+        return constraint.self_loop(state)
     finally:
         constraint.end_step()
 
 
-def stays(loops: Sequence[Loop | None], tokens: Sequence[int]) -> list[bool]:
-    """Whether each token surely leaves the automaton in the state of its loop, by one call for all."""
+def stays(loops: Sequence[SelfLoop | None], tokens: Sequence[int]) -> list[bool]:
+    """Whether each token surely leaves the automaton in the state of its self-loop, by one call for all."""
     from guided.kernels.masking.stepping import advance_rows
 
     found = [False] * len(loops)
@@ -138,19 +121,19 @@ def _advanced(
         if after is None:
             planned = constraint.plan_step(state, token, budgets[row] is not None)
             if planned is not None:
-                table, (own, marking, land, more) = planned
-                new.append((row, constraint, state, token, land, more))
+                table, (own, marking, land, given) = planned
+                new.append((row, constraint, state, token, land, given))
                 jobs.append((table, marking, own, token, 0))
         elif after > constraint.end:
             reached.append(_Reached(row, constraint, after))
     if jobs:
         lines = np.array(jobs, np.int64)
         advance_rows(lines, MOMENT)
-        for (row, constraint, state, token, land, more), found in zip(new, lines[:, 4].tolist(), strict=True):
+        for (row, constraint, state, token, land, given), found in zip(new, lines[:, 4].tolist(), strict=True):
             if found < 0:
                 continue
             try:
-                after = found if land is None else land(found, *more)
+                after = found if land is None else land(found, given)
             except GuidedError:
                 continue  # `Constraint.advance` comes to the same limit, for this row alone.
             if state < PAIRS:

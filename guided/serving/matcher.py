@@ -7,18 +7,23 @@ and to copy are operations on a list.  It holds no model, no text and no tokens.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from guided.constraint.batch import fill_masks, kept_rows, mask_rows
 from guided.constraint.constraint import Constraint
 from guided.constraint.effects.shared_rows import KeptRow
+from guided.constraint.engine.plans import Grow, SelfLoop
 from guided.constraint.protocol import Constrains
-from guided.constraint.stepping import Loop, loop_at, stays, step_rows
+from guided.constraint.stepping import self_loop, stays, step_rows
 from guided.errors import GuidedError, LimitError, VocabularyError
 
 __all__ = ["Matcher", "fill_rows", "kept_masks", "step"]
+
+
+Unread: TypeAlias = tuple[Grow, int]
+"""A state that nobody has asked for: what makes it of the last one that is known, and the token that leads to it."""
 
 
 class Matcher:
@@ -34,15 +39,13 @@ class Matcher:
     (2, True, False, 1)
     """
 
-    __slots__ = ("_kept", "_loop", "_states", "_unread", "constraint", "most_tokens")
+    __slots__ = ("_kept", "_loop", "_states", "constraint", "most_tokens")
 
     def __init__(self, constraint: Constrains, most_tokens: int | None = None) -> None:
         self.constraint = constraint
         self.most_tokens = most_tokens
-        self._states = [constraint.start]
-        """-1 where it is not worked out: the tokens of `_unread` lead there."""
-        self._unread: dict[int, int] = {}
-        self._loop: Loop | None = None
+        self._states: list[int | Unread] = [constraint.start]
+        self._loop: SelfLoop | None = None
         self._kept: KeptRow | None = None
         """The mask of the last state that `step` came to."""
         if most_tokens is not None:
@@ -53,14 +56,14 @@ class Matcher:
     def state(self) -> int:
         """The constraint's state after all accepted tokens; never 0."""
         states = self._states
-        if states[-1] < 0:
-            last = first = len(states) - 1
-            while states[first] < 0:
-                first -= 1
-            tokens = [self._unread[place] for place in range(first + 1, last + 1)]
-            assert isinstance(self.constraint, Constraint)
-            states[last] = self.constraint.grown(states[first], tokens)
-        return states[-1]
+        first = len(states) - 1
+        while not isinstance(known := states[first], int):
+            first -= 1
+        unread = [each for each in states[first + 1 :] if not isinstance(each, int)]
+        if unread:
+            grow, _ = unread[-1]
+            known = states[-1] = grow(known, [token for _, token in unread])
+        return known
 
     @property
     def n_tokens(self) -> int:
@@ -136,7 +139,7 @@ class Matcher:
         """A matcher of its own at the same place."""
         other = Matcher.__new__(Matcher)
         other.constraint, other.most_tokens, other._states = self.constraint, self.most_tokens, self._states[:]
-        other._unread, other._loop, other._kept = dict(self._unread), self._loop, self._kept
+        other._loop, other._kept = self._loop, self._kept
         return other
 
     def forced_text(self) -> str:
@@ -207,11 +210,8 @@ def step(matchers: Sequence[Matcher], tokens: Sequence[int]) -> list[KeptRow | N
         elif matcher._loop is not None:
             masks[i] = matcher._kept
             states = matcher._states
-            if matcher._loop.grows:
-                matcher._unread[len(states)] = tokens[i]
-                states.append(-1)
-            else:
-                states.append(states[-1])
+            grow = matcher._loop.grow
+            states.append(states[-1] if grow is None else (grow, tokens[i]))
     some = [matchers[i] for i in left]
     found = step_rows(
         [matcher.constraint for matcher in some],
@@ -226,7 +226,7 @@ def step(matchers: Sequence[Matcher], tokens: Sequence[int]) -> list[KeptRow | N
         matcher._states.append(after)
         # Where the mask stays the same the next tokens may change nothing either.
         again = matcher.most_tokens is None and matcher._kept is not None and matcher._kept[0] == one[1][0]
-        matcher._loop = loop_at(matcher.constraint, after) if again else None
+        matcher._loop = self_loop(matcher.constraint, after) if again else None
         matcher._kept = one[1]
     return masks
 

@@ -27,7 +27,7 @@ from guided.constraint.distinct.refusals import Refusals
 from guided.constraint.distinct.steps import Steps
 from guided.constraint.distinct.supply import Supply
 from guided.constraint.engine.machine import ConstraintMachine
-from guided.constraint.engine.plans import Loop, Plan
+from guided.constraint.engine.plans import Plan, SelfLoop
 from guided.constraint.limits import Limits
 from guided.constraint.product import ProductMachine
 from guided.errors import UnsupportedError, VocabularyError
@@ -128,51 +128,52 @@ class DistinctMachine(ProductMachine[Text]):
     def advance_token(self, state: int, token: int) -> int:
         """The state after a token's bytes (not an end-of-text id)."""
         inner = self.inner
-        if state < self.first_pair and not self._events[token] and self._byte_complete and state not in self._begun:
-            # Most tokens; planned like the others these would take a third more.
-            return inner.advance_token(state, token)
+        if inner.plain:
+            if not self._events[token] and state < self.first_pair and state not in self._begun:
+                # Most tokens; planned like the others these would take a third more.
+                return inner.advance_token(state, token)
+            with self.lock:
+                planned = self.plan(state, token)
+                if planned is not None:
+                    own, marking, land, given = planned
+                    found = inner.step(own, token, marking)
+                    return found if land is None else land(found, given)
         with self.lock:
-            planned = self.plan(state, token)
-            if planned is None:
-                own, text = self.split(state)
-                data = self._texts.spelled(token)
-                return self.join(*self.steps.read(own, text, data, token)) if data else DEAD
-            own, marking, land, more = planned
-            if land is None:
-                return inner.advance_token(own, token)
-            if marking or inner.plain:
-                return land(inner.step(own, token, marking), *more)
-            return land(inner.advance_token_text(own, token), *more)
+            own, text = self.split(state)
+            data = self._texts.spelled(token)
+            return self.join(*self.steps.read(own, text, data, token)) if data else DEAD
 
     def plan(self, state: int, token: int) -> Plan | None:
         """As `ProductMachine.plan`: what the text is after the token is known before the automaton takes it."""
         texts = self._texts
-        one_quote = self._events[token] == 1
-        if state < self.first_pair and self._byte_complete:
+        events = self._events[token]
+        if state < self.first_pair:
             name = self._begun.get(state)
             if name is None:
-                if self._events[token] == 0:
-                    return state, False, None, ()
-                return (state, True, self._quoted, (token,)) if one_quote and not self.inner.owing else None
+                if events == 1:
+                    return state, True, self._quoted, token
+                return None if events else (state, False, None, None)
             if not texts.structural[token]:
-                return state, False, self._begin, (name + texts.spelled(token),)
+                return state, False, self._begin, name + texts.spelled(token)
+            if events == 1 and texts.lone[token]:
+                # As below, but no name is there, which would have to be read from the text.
+                return state, True, self._ended, (None, name, texts.spelled(token))
         own, text = self.split(state)
-        if text is None:
-            return (own, True, self._quoted, (token,)) if one_quote and not self.inner.owing else None
+        assert text is not None
         data = texts.spelled(token)
         then: Text | None
         if not texts.structural[token]:
             then = self._reader.plain(text, data)
-            return None if then is None else (own, False, self._on, (then,))
+            return None if then is None else (own, False, self._on, then)
         if text.mode is NAME:
-            if texts.lone[token] and one_quote and self._ends_anew(text, data):
+            if events == 1 and texts.lone[token] and self._ends_anew(text, data):
                 return own, True, self._ended, (text.level, text.text, data)
         elif not self.steps.compares:
             then, at = self._reader.skimmed(text, data, 0)
             if then is not None and then.mode is NAME:
                 then, at = self._reader.spelled(then, data, at)
             if at == len(data):
-                return own, False, self._on, (then,)
+                return own, False, self._on, then
         return None
 
     def _on(self, after: int, then: Text | None) -> int:
@@ -195,14 +196,15 @@ class DistinctMachine(ProductMachine[Text]):
     def _ends_anew(self, text: Text, data: bytes) -> bool:
         """Is a name whose end is in a token surely none that is there, and nothing else to be remembered of it?"""
         level = text.level
-        if text.pending or self.inner.owing or (level is not None and level.collects):
+        if text.pending or (level is not None and level.collects):
             return False
         return level is None or text.text + data[: data.index(QUOTE)] not in level.used
 
-    def _ended(self, found: int, level: Level | None, begun: bytes, data: bytes) -> int:
+    def _ended(self, found: int, given: tuple[Level | None, bytes, bytes]) -> int:
         """The state after a token with the only quotation mark that ends a name, of which the kernel says ``found``."""
         if found == DEAD:
             return DEAD
+        level, begun, data = given
         at = data.index(QUOTE)
         then = self._reader.with_name(level, begun + data[:at], bool(found & BEHIND))
         if then is not None and at + 1 < len(data):
@@ -257,25 +259,25 @@ class DistinctMachine(ProductMachine[Text]):
                 found = None if rest is None else out + rest
         return found
 
-    def loop(self, state: int) -> Loop | None:
-        """As `ProductMachine.loop`: also inside a name that none of those can become which are there."""
+    def self_loop(self, state: int) -> SelfLoop | None:
+        """As `ProductMachine.self_loop`: also inside a name that none of those can become which are there."""
         if not self.refusals.trusts_idle:
             return None
-        structural = self._texts.structural
-        if state < self.first_pair:
-            begun = state in self._begun
-            return state, structural if begun else self._events, begun
-        own, text = self._pairs[state - self.first_pair]
-        level = text.level
-        if text.pending or (level is not None and (level.repeating or level.gathers)):
-            return None
-        if text.mode is NAME:
-            free = level is None or not level.used.begins(text.text)
-            return (own, structural, True) if free else None
-        return (own, structural, False) if text.mode in (SKIPPED, BETWEEN) else None
+        own, text = self.split(state)
+        quiet = self._events if text is None else self._texts.structural
+        if text is not None:
+            level = text.level
+            if text.pending or (level is not None and (level.repeating or level.gathers)):
+                return None
+            if text.mode not in (NAME, SKIPPED, BETWEEN):
+                return None
+            if text.mode is NAME and level is not None and level.used.begins(text.text):
+                return None
+        grow = self._grown if text is not None and text.mode is NAME else None
+        return SelfLoop(self.lock, self.inner.current_table(), own, quiet, grow)
 
-    def grown(self, state: int, tokens: Sequence[int]) -> int:
-        """As `ProductMachine.grown`: a name that goes on by tokens that are no structure."""
+    def _grown(self, state: int, tokens: Sequence[int]) -> int:
+        """The state behind a name that goes on by tokens that are no structure."""
         with self.lock:
             own, text = self.split(state)
             assert text is not None

@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-__all__ = ["Loop", "Plan", "no_bytes"]
+__all__ = ["Grow", "Plan", "SelfLoop", "no_bytes"]
 
-Plan: TypeAlias = tuple[int, bool, Callable[..., int] | None, tuple[Any, ...]]
+Plan: TypeAlias = tuple[int, bool, Callable[[int, Any], int] | None, Any]
 """A step in one call of a kernel: the automaton's state, whether it is to mark, what makes a state of what it says
-(None: nothing), and the arguments for that."""
+(None: nothing), and what that is given besides."""
 
-Loop: TypeAlias = tuple[int, bytes, bool]
-"""Where tokens may change nothing: the automaton's state; by token, 0 where none of them does anything as long as it
-leaves that state as it is; and whether a checker still has to read them."""
+Grow: TypeAlias = Callable[[int, Sequence[int]], int]
+"""The state behind some tokens."""
+
+
+class SelfLoop(NamedTuple):
+    """A state that many tokens leave as it is, or at least its mask, such as inside a string.
+
+    It has what a step needs of the constraint, so that nothing else of it is fetched into a cache.
+    """
+
+    lock: Any
+    table: int
+    """Where the automaton's arrays are: as they were last, which is right, as they only grow."""
+    own: int
+    """The automaton's state."""
+    quiet: bytes
+    """By token, 0 for those that change nothing where they leave the automaton's state as it is."""
+    grow: Grow | None
+    """What makes the state behind such tokens, where it is another with the same mask; None: it is the same."""
 
 
 @lru_cache(maxsize=4)
