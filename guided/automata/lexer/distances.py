@@ -13,6 +13,7 @@ from typing import cast
 
 import numpy as np
 
+from guided.automata.lexer.first_texts import first_text
 from guided.automata.lexer.runs import run_of
 from guided.automata.lexer.spelling import written_edges
 from guided.automata.lexer.states import StateTable
@@ -316,6 +317,9 @@ def _least_between(table: StateTable, state: int, first: bytes, last: bytes) -> 
 
 def shortest(table: StateTable, state: int) -> bytes:
     """A shortest text from a state to the end of a match, the first in byte order."""
+    known = _read_off(table, state)
+    if known:
+        return known
     text = bytearray()
     left = minimum(table, state)
     while left:
@@ -323,6 +327,19 @@ def shortest(table: StateTable, state: int) -> bytes:
         byte, state = next((low, to) for low, _, to in written_edges(table, state) if minimum(table, to) == left)
         text.append(byte)
     return bytes(text)
+
+
+def _read_off(table: StateTable, state: int) -> bytes | None:
+    """The same, where what the state stands for tells."""
+    if table.arrays.decode[state]:
+        return None
+    key = table.key(state)
+    if key is not None:
+        return first_text(key, False) if isinstance(key, Expr) else None
+    is_inside = bool(table.arrays.mode[state] & STRING)
+    texts = [first_text(content, is_inside) for content, _ in table.parts.members(state)]
+    known = [text + b'"' * is_inside for text in texts if text is not None]
+    return min(known, key=lambda text: (len(text), text)) if known and len(known) == len(texts) else None
 
 
 def tags(table: StateTable, state: int) -> list[int]:

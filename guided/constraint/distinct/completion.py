@@ -59,16 +59,16 @@ class DistinctCompletions(Completions):
         while at not in self._texts and not machine.is_accepting(at):
             own, text = machine.split(at)
             ahead = self._steps.automaton.completions.text(own)
-            if not self._liveness.lives(own, text, ahead):
-                # Behind the first byte of a way out comes the rest of it: it is the best, and the first of the best.
-                searches += not out
-                out = self._avoiding(at, out)
-                ahead = out[:1]
-            for byte in ahead:
-                path.append((at, byte))
-                at = machine.advance_text(at, bytes((byte,)))
-                if at == DEAD:
-                    raise AssertionError("a completion leads into a dead end")
+            if self._liveness.lives(own, text, ahead):
+                # What is left of it lives as well: it would be found again from each state on the way.
+                return self._remember(path, ahead, at)
+            # Behind the first byte of a way out comes the rest of it: it is the best, and the first of the best.
+            searches += not out
+            out = self._avoiding(at, out)
+            path.append((at, out[0]))
+            at = machine.advance_text(at, out[:1])
+            if at == DEAD:
+                raise AssertionError("a completion leads into a dead end")
             out = out[1:]
             if searches > machine.limits.search_states:
                 raise LimitError(

@@ -61,3 +61,10 @@ def test_what_is_left_is_again_the_rest_of_the_text() -> None:
     for place in (0, 1, 100, len(text) - 1):
         state = constraint.advance_bytes(constraint.start, text[:place].encode())
         assert constraint.shortest_completion(state) == len(text) - place
+
+
+def test_long_texts_are_the_first_in_byte_order_too() -> None:
+    long = {"type": "string", "minLength": 600}
+    member = {"type": "object", "properties": {"a": {**long, "minLength": 596}}, "required": ["a"]}
+    constraint = compile_bytes(guided.json_schema({"anyOf": [member, {"type": "array", "items": long, "minItems": 1}]}))
+    assert constraint.shortest_text(constraint.start) == b'["' + b" " * 600 + b'"]'
