@@ -237,6 +237,10 @@ class Constraint:
             return DEAD
         return self._machine.advance(state, data)
 
+    def has_state(self, state: int) -> bool:
+        """Is this a state of the constraint that a text led to?  No other method asks, and others may do anything."""
+        return self._machine.has_state(state)
+
     def is_accepting(self, state: int) -> bool:
         """May the text end here?  Exactly then are end-of-text ids allowed."""
         found = self._accepting.get(state)

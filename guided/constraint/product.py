@@ -58,6 +58,10 @@ class ProductMachine(ABC, Generic[Side]):
         """The inner machine's state, and the side's, None where it remembers nothing."""
         return (state, None) if state < self.first_pair else self._pairs[state - self.first_pair]
 
+    def has_state(self, state: int) -> bool:
+        """Is this a state that was made here?"""
+        return self.inner.has_state(state) if state < self.first_pair else state - self.first_pair < len(self._pairs)
+
     def join(self, state: int, side: Side | None) -> int:
         """The one state of a pair; `DEAD` where nothing can follow."""
         return state if side is None or state <= FINISHED else self.pair(state, side)

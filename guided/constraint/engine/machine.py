@@ -389,6 +389,10 @@ class ConstraintMachine:
         """The fewest tokens that join to ``text``; empty when none do."""
         return spell(self.vocabulary, text)
 
+    def has_state(self, state: int) -> bool:
+        """Is this a state that was made here?"""
+        return 0 <= state < int(self.counters[N_STATES])
+
     def threads(self, state: int) -> list[tuple[int, int, int]]:
         """The threads of a state: (lexer state or 0, continuation, obligation)."""
         first, stop = self.tables.state_offset[state], self.tables.state_offset[state + 1]

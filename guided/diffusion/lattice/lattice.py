@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.constraint.constraint import Constraint
 from guided.constraint.protocol import Constrains
 from guided.diffusion.lattice.limits import LatticeLimits
 from guided.diffusion.lattice.successors import Edges, Layer, Successors
@@ -68,7 +69,7 @@ class Lattice:
     cut.
 
     Raises `UnsatisfiableError` where no text fits, `LimitError` where none was found within the limits, and
-    `GuidedError` for arrays that do not fit together.
+    `GuidedError` for arrays that do not fit together and states that the constraint does not have.
 
     >>> import guided
     >>> vocabulary = guided.Vocabulary.from_tokens([b"a", b"b", b"c", None], eos_ids=[3])
@@ -104,6 +105,12 @@ class Lattice:
         self._check(keep)
         begins = {constraint.start if start is None else start: 0.0} if not isinstance(start, Mapping) else dict(start)
         self._begins = {state: weight for state, weight in begins.items() if state != 0 and weight > -np.inf}
+        for state in self._begins:
+            if not _is_known(constraint, state):
+                raise GuidedError(
+                    f"the canvas begins in state {state}, which the constraint never made",
+                    remedy="Pass states of this very constraint: its start, or what its advance returned.",
+                )
         if not self._begins:
             raise UnsatisfiableError("the canvas begins in no live state", remedy="Pass states after accepted tokens.")
         self._witness = self._states_along(keep)
@@ -468,6 +475,17 @@ class Lattice:
         source, target = layer.source[runs.order], layer.target[runs.order]
         around[runs.value] = pair_sums(self._masses[place], source, behind, target, runs.start)
         selection.atoms.spread(self._row(place), around - self.log_z, row)
+
+
+def _is_known(constraint: Constrains, state: int) -> bool:
+    """Has the constraint such a state?"""
+    if isinstance(constraint, Constraint):
+        return constraint.has_state(state)
+    try:
+        constraint.is_accepting(state)
+    except (IndexError, KeyError):
+        return False
+    return True
 
 
 def _rows_of(logp: Any) -> NDArray[Any]:

@@ -269,6 +269,20 @@ def test_no_position_is_counted_from_the_end(place: int) -> None:
         lattice.sample(0, -1)
 
 
+@pytest.mark.parametrize("state", [-1, 1 << 20, (1 << 32) + 5, 1 << 60])
+@pytest.mark.parametrize("grammar", [guided.regex("a+b"), guided.json_schema({"type": "object"})])
+def test_a_state_that_no_text_led_to_is_named(grammar: guided.Grammar, state: int) -> None:
+    """Kernels would read whatever lies behind their arrays."""
+    vocabulary = guided.Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), None], eos_ids=[256])
+    with pytest.raises(GuidedError, match=f"state {state}, which the constraint never made"):
+        Lattice(guided.compile(grammar, vocabulary), np.zeros((3, 257)), start=state)
+
+
+def test_a_state_of_another_language_is_named_too() -> None:
+    with pytest.raises(GuidedError, match="state 77, which"):
+        Lattice(SlowConstraint(guided.gbnf(NESTED), VOCABULARY), np.zeros((3, WIDTH)), start=77)
+
+
 def test_a_beam_over_a_grammar_that_searches_for_its_ends_is_never_stuck():
     schema = DatabaseSchema((Table("a", (Column("b"), Column("c"))),))
     vocabulary = guided.Vocabulary.from_tokens(
