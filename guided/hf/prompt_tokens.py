@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from guided.draft.heads.from_heads import RANKS
-from guided.draft.heads.losses import DraftLoss, draft_losses
+from guided.draft.heads.losses import DISCOUNT, DraftLoss, draft_losses
 from guided.draft.heads.parallel_prompts import ParallelPrompts
 from guided.errors import GuidedError, UnsupportedError
 from guided.hf.language_model import TransformersModel
@@ -23,9 +23,6 @@ from guided.hf.skipped_layers import SkippedLayers, twin_of
 from guided.lm.training import descend
 
 __all__ = ["PromptTokens"]
-
-DISCOUNT = 0.8
-"""The weight of a prompt token relative to the one before it, as in the paper."""
 
 
 class PromptTokens:

@@ -15,15 +15,12 @@ import torch
 
 from guided.draft.heads.decoder_block import Attention, DecoderBlock
 from guided.draft.heads.feature_heads import FeatureHead
-from guided.draft.heads.losses import DraftLoss, draft_losses
+from guided.draft.heads.losses import DISCOUNT, DraftLoss, draft_losses
 from guided.errors import GuidedError
 from guided.lm.model import LanguageModel, Needs
 from guided.lm.training import descend
 
 __all__ = ["FeatureExamples", "feature_examples", "fit_features"]
-
-DISCOUNT = 0.8
-"""The weight of a step relative to the one before, as in EAGLE-3's code."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import torch
 
 from guided.draft.heads.draft_heads import DraftHeads
 from guided.draft.heads.from_heads import RANKS
-from guided.draft.heads.losses import DraftLoss, draft_losses
+from guided.draft.heads.losses import DISCOUNT, DraftLoss, draft_losses
 from guided.errors import GuidedError
 from guided.lm.model import LanguageModel, Needs
 
@@ -21,8 +21,6 @@ __all__ = ["NONE", "HeadExamples", "calibrate_heads", "fit_heads", "head_example
 
 NONE = -1
 """Stands for a token beyond the end of a text."""
-DISCOUNT = 0.8
-"""The weight of a head's loss relative to the one before: what comes later is accepted less often (Medusa's choice)."""
 
 
 @dataclass(frozen=True)
