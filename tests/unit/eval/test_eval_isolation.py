@@ -109,12 +109,16 @@ def test_one_record_each_and_the_rest_goes_on(fake_outlines, tmp_path, monkeypat
     assert found[6].text
 
 
+def thread_for(daemon, **rest):
+    """What stands for a process."""
+    return dummy.Process(**rest)
+
+
 @pytest.mark.parametrize("spawned", mostly_slow([False, True], 1))
 def test_what_cannot_be_loaded_is_said_here(spawned, tmp_path, monkeypatch):
     """By a thread, too, which stands for the process: that loads torch and the engines first, for five seconds."""
     if not spawned:
-        process = lambda daemon, **rest: dummy.Process(**rest)  # noqa: E731
-        threads = SimpleNamespace(Pipe=dummy.Pipe, Process=process)
+        threads = SimpleNamespace(Pipe=dummy.Pipe, Process=thread_for)
         monkeypatch.setattr("guided.eval.isolation.multiprocessing.get_context", lambda how: threads)
         monkeypatch.setattr("guided.eval.isolation.signal.signal", lambda *_: None)
     with pytest.raises(GuidedError, match="no such folder") as caught:

@@ -17,7 +17,7 @@ from guided.grammar.sql.query.typed.types import (
     BIT,
     HELD,
     LITERALS,
-    castable,
+    cast_targets,
     is_literal,
     members,
     only,
@@ -146,7 +146,7 @@ def fits(operand: Operand, name: str) -> bool:
 def read(operand: Operand, name: str, label: tuple[str, int] = ("", 0)) -> Operand | None:
     """The expression behind an operand of a type."""
     goal = _goal(operand)
-    if operand.type or not (goal & castable(operand.system) or (name != UNKNOWN and goal & BIT[name])):
+    if operand.type or not (goal & cast_targets(operand.system) or (name != UNKNOWN and goal & BIT[name])):
         return None
     return operand._replace(type=name, tight=True, label=label if not operand.waits else ("", 0), column=None,
                             indexed=False)  # fmt: skip
@@ -312,7 +312,7 @@ def whole(operand: Operand) -> Operand | None:
 
 def at_operand(operand: Operand) -> bool:
     """Must an operand come that may be more than a literal or a column of the very type, since a cast leads there?"""
-    return not operand.type and bool(_goal(operand) & castable(operand.system))
+    return not operand.type and bool(_goal(operand) & cast_targets(operand.system))
 
 
 def at_column(operand: Operand) -> bool:
@@ -322,7 +322,7 @@ def at_column(operand: Operand) -> bool:
 
 def may_cast(operand: Operand) -> bool:
     """May a cast follow, since one leads to the goal?"""
-    return operand.tight and operand.type != UNKNOWN and bool(_goal(operand) & castable(operand.system))
+    return operand.tight and operand.type != UNKNOWN and bool(_goal(operand) & cast_targets(operand.system))
 
 
 def is_met(operand: Operand) -> bool:

@@ -14,7 +14,7 @@ from functools import cache
 from guided.grammar.sql.query.typed.system import TypeSystem
 
 __all__ = [
-    "ALL", "ANY_NULL", "ANY_TEXT", "BIT", "HELD", "KNOWN", "LITERALS", "OTHER", "SORTABLE", "UNBOUND", "castable",
+    "ALL", "ANY_NULL", "ANY_TEXT", "BIT", "HELD", "KNOWN", "LITERALS", "OTHER", "SORTABLE", "UNBOUND", "cast_targets",
     "category", "coerces", "common", "is_literal", "is_preferred", "members", "only", "settled", "settling", "takes",
     "turns_into",
 ]  # fmt: skip
@@ -118,7 +118,7 @@ def turns_into(system: TypeSystem, source: str, target: str) -> bool:
 
 
 @cache
-def castable(system: TypeSystem) -> int:
+def cast_targets(system: TypeSystem) -> int:
     """The types that a cast can lead to."""
     return sum(BIT[name] for name in system.types)
 
