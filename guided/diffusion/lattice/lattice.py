@@ -68,8 +68,8 @@ class Lattice:
     ``keep`` are tokens of a text that is known to fit, such as an earlier solution: it stays in the lattice whatever is
     cut.
 
-    Raises `UnsatisfiableError` where no text fits, `LimitError` where none was found within the limits, and
-    `GuidedError` for arrays that do not fit together and states that the constraint does not have.
+    Raises `UnsatisfiableError` where no text fits, and `LimitError` where none was found within the limits.  Arrays
+    that do not fit together raise `GuidedError`, and so do states that the constraint does not have.
 
     >>> import guided
     >>> vocabulary = guided.Vocabulary.from_tokens([b"a", b"b", b"c", None], eos_ids=[3])
