@@ -50,6 +50,9 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 # What is left is collected when Python ends, or libraries say that it leaked; pytest would walk it before, several times.
 atexit.register(gc.unfreeze)
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # The first to be registered comes last: pytest waits for its processes, which would free gigabytes piece by piece.
+    atexit.register(os._exit, 0)
 
 
 @pytest.fixture(scope="session")

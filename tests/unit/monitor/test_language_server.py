@@ -89,7 +89,7 @@ def test_a_server_that_is_not_ready_is_waited_for(behaviour, tmp_path):
     ],
 )
 def test_a_server_that_fails_is_given_up_visibly(behaviour, says, tmp_path):
-    seconds = 0.4 if behaviour in ("slow", "deaf") else 20.0
+    seconds = 0.2 if behaviour in ("slow", "deaf") else 20.0
     monitor = monitor_of(behaviour, tmp_path, seconds)
     constraint = monitored(monitor, VOCABULARY, before=BEFORE)
     began = time.monotonic()
@@ -112,7 +112,7 @@ def test_a_server_that_fails_is_given_up_visibly(behaviour, says, tmp_path):
 @pytest.mark.parametrize(("behaviour", "says"), [("crash", "ended"), ("error", "cannot think"), ("slow", "within")])
 def test_failures_can_be_errors_instead(behaviour, says, tmp_path):
     engine = language_server([sys.executable, str(SERVER), behaviour], tmp_path, seconds=20)
-    seconds = 0.3 if behaviour == "slow" else 20
+    seconds = 0.15 if behaviour == "slow" else 20
     monitor = python_identifiers(tmp_path, engine=engine, seconds=seconds, required=True)
     constraint = monitored(monitor, VOCABULARY, before=BEFORE)
     for _ in range(FAILURES + 1):
@@ -122,7 +122,7 @@ def test_failures_can_be_errors_instead(behaviour, says, tmp_path):
 
 
 def test_a_server_that_recovers(tmp_path):
-    monitor = monitor_of("slow once", tmp_path, 3.0)
+    monitor = monitor_of("slow once", tmp_path, 1.5)
     constraint = monitored(monitor, VOCABULARY, before=BEFORE)
     with pytest.warns(MonitorWarning, match="free at this place"):
         # A server started again is slow once again, so the second line fails too; after the third it is given up.

@@ -152,13 +152,14 @@ def test_allocated_masks_forbid_everything():
 
 INTERPRETED = """
 import numpy as np, torch
+from guided.hf.masking import triton_masks
 from guided.hf.masking.triton_masks import WORDS, apply_on_gpu
 from tests.unit.hf.masking.test_masking import DTYPES, masked, packed_of, random_mask, random_scores, same
 rng = np.random.default_rng(5)
 for dtype in DTYPES:
-    # Whole blocks take the interpreter a second each; how a dtype is read does not depend on them.
-    whole = ((1, 32 * WORDS), (2, 32 * WORDS + 33)) if dtype is DTYPES[0] else ()
-    for rows, width in ((1, 1), (3, 77), *whole):
+    # A block of the real size takes the interpreter a second; how a dtype is read does not depend on it.
+    for words, rows, width in ((2, 1, 1), (2, 3, 77), (2, 1, 64), *([(WORDS, 2, 32 * WORDS + 33)] if dtype is DTYPES[0] else [])):
+        triton_masks.WORDS = words
         mask = random_mask(rng, rows, width)
         wide = random_scores(rng, rows, width + 9, dtype)
         around = wide.clone()
@@ -167,6 +168,7 @@ for dtype in DTYPES:
         apply_on_gpu(scores, torch.from_numpy(packed_of(mask).view(np.int32)))
         assert same(scores, expected), (dtype, rows, width)
         assert same(wide[:, :4], around[:, :4]) and same(wide[:, width + 4 :], around[:, width + 4 :])
+    triton_masks.WORDS = 2
     scores = torch.zeros(2, 100, dtype=dtype)
     apply_on_gpu(scores, torch.full((2, 2), -1, dtype=torch.int32))
     assert (scores[:, :64] == 0).all() and (scores[:, 64:] == -torch.inf).all()
