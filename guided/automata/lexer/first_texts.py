@@ -36,6 +36,8 @@ class _Text(NamedTuple):
     written: bytes
     meant: bytes
     """The same, where a string spells it."""
+    is_told: bool = True
+    """Is it known how a byte in it is written?  If not, it is no longer than this says."""
 
 
 _NOTHING = _Text(0, b"", b"")
@@ -53,7 +55,7 @@ def first_text(expr: Expr, spelled: bool) -> bytes | None:
         found = _first(expr, spelled)
     except RecursionError:
         return None
-    return None if found is None else found.written
+    return found.written if found is not None and found.is_told else None
 
 
 @lru_cache(REMEMBERED)
@@ -80,12 +82,12 @@ def _first(expr: Expr, spelled: bool) -> _Text | None:
             return _in_all(cast("tuple[Expr, ...]", expr.parts), spelled)
         case Kind.JSON_STRING:
             text = _first(cast(Expr, expr.parts[0]), True)
-            return None if text is None else _joined([_Text(text.size, text.written, text.written), _QUOTE])
+            return None if text is None else _joined([text._replace(meant=text.written), _QUOTE])
     return None
 
 
-def _of_bytes(mask: int, spelled: bool) -> _Text | None:
-    """The first of some bytes; None where all take an escape of their number."""
+def _of_bytes(mask: int, spelled: bool) -> _Text:
+    """The first of some bytes; not told where all take an escape of their number, in letters of either case."""
     if not spelled or mask & _RAW:
         mask = mask & _RAW if spelled else mask
         byte = bytes(((mask & -mask).bit_length() - 1,))
@@ -93,7 +95,7 @@ def _of_bytes(mask: int, spelled: bool) -> _Text | None:
     for code, written in _ESCAPES.items():
         if mask >> code & 1:
             return _Text(2, written, bytes((code,)))
-    return None
+    return _Text(6, b"", b"", is_told=False)
 
 
 _RAW = sum((2 << high) - (1 << low) for low, high in RAW_BYTES)
@@ -104,19 +106,24 @@ def _joined(texts: list[_Text | None]) -> _Text | None:
     size = sum([text.size for text in known])
     if len(known) < len(texts) or size > LONGEST:
         return None
-    return _Text(size, b"".join([text.written for text in known]), b"".join([text.meant for text in known]))
+    written, meant = b"".join([text.written for text in known]), b"".join([text.meant for text in known])
+    return _Text(size, written, meant, all(text.is_told for text in known))
 
 
 def _least(texts: list[_Text | None]) -> _Text | None:
     known = [text for text in texts if text is not None]
-    return min(known) if len(known) == len(texts) else None
+    if len(known) < len(texts):
+        return None
+    size = min(known).size
+    # What is not told comes first among those of its size: it is not told then which is.
+    return min([text for text in known if text.size == size], key=lambda text: (text.is_told, text.written))
 
 
 def _in_all(parts: tuple[Expr, ...], spelled: bool) -> _Text | None:
     """The first of one part that lies in all the others."""
     for part in parts:
         text = _first(part, spelled)
-        if text is not None and all(other is part or _holds(other, text.meant) for other in parts):
+        if text is not None and text.is_told and all(other is part or _holds(other, text.meant) for other in parts):
             return text
     return None
 

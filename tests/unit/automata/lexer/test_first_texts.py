@@ -18,6 +18,7 @@ BYTES = vocabularies.of_bytes()
 SCHEMAS: list[dict[str, Any]] = [
     {"pattern": '^(b|a"|c{3})+[^c]\n{2}$'}, {"pattern": "^(é|ab|ba)*c{2,5}$"}, {"pattern": "^[b-f]?(x|y\\\\|z)[0-9]{3}$"},
     {"pattern": "^[^ -~]+$"}, {"pattern": "^[\u0001-\u0003]x?y$"}, {"pattern": "^[\n\t\u0001]{2}q"},
+    {"pattern": r"^\S{2}"}, {"pattern": "^(\u0001|aaaaaa)$"},
     {"format": "email"}, {"format": "uuid"}, {"minLength": 3, "maxLength": 5},
     {"pattern": "^[^b]+$", "minLength": 3, "maxLength": 5}, {"pattern": "^[ab]", "minLength": 4},
     {"pattern": "b.*a$", "not": {"enum": ["ba", "b a"]}}, {"allOf": [{"pattern": "^a*b"}, {"pattern": "b+c$"}]},
