@@ -314,7 +314,8 @@ class Constraint:
             near = None
             if machine.prices and budget > 1:
                 # The token itself and the end of text count as well.
-                near, need = machine.near(state, budget - 2)
+                near, need, ends = machine.near(state, budget - 2)
+                self._accepting[state] = ends
                 self._near = self._needs[state] = need + 2
                 if budget >= self._near:
                     # Near the end what is left of a terminal counts a token a byte, so fewer tokens would be allowed

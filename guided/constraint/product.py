@@ -169,10 +169,10 @@ class ProductMachine(ABC, Generic[Side]):
         """As `ConstraintMachine.need`; not known unless a checker tells."""
         return FAR
 
-    def near(self, state: int, limit: int) -> tuple[NDArray[np.uint32] | None, int]:
+    def near(self, state: int, limit: int) -> tuple[NDArray[np.uint32] | None, int, bool]:
         """As `ConstraintMachine.near`."""
         row = self.mask(state, limit)
-        return row if row.max() else None, FAR
+        return row if row.max() else None, FAR, self.is_accepting(state)
 
     def cheapest_text(self, state: int) -> bytes | None:
         """As the machine's within, where the checker lets it pass; None elsewhere."""

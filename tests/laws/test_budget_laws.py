@@ -185,7 +185,7 @@ def test_masks_under_a_limit_are_those_of_every_token_priced(name: str) -> None:
                 break
             priced = {token: price_of(machine, machine.advance_token(state, token)) for token in tokens}
             for limit in sorted({price + more for price, _ in priced.values() for more in (-1, 0, 3)} - {-1})[:12]:
-                near, need = machine.near(state, limit)
+                near, need, _ = machine.near(state, limit)
                 allowed = set(tokens_of(near.copy())) if near is not None else set()
                 assert allowed <= {token for token, (price, _) in priced.items() if price <= limit}
                 assert allowed >= {token for token, (price, exact) in priced.items() if exact and price <= limit}

@@ -20,7 +20,7 @@ from guided.automata.lexer.states import StateTable
 from guided.grammar.regular.derivative import least_length
 from guided.grammar.regular.expr import Expr, Kind
 from guided.grammar.regular.json_text import LONG_ESCAPES, RAW_BYTES, UTF8_BLOCKS
-from guided.grammar.regular.rests import escape_left, fewest_bytes, most_within
+from guided.grammar.regular.rests import closing_left, fewest_bytes, most_within
 from guided.kernels.data.layout import CANONICAL, CLOSES, FAR, MATCHED, STRING
 from guided.kernels.lexing.strings import DIGITS, ESCAPE, HALF, HALF_DIGITS, HALF_ESCAPE
 
@@ -90,7 +90,7 @@ def bound_widest(table: StateTable, state: int) -> None:
     for content, mode in parts:
         inside = bool(mode & STRING)
         left = most_within(content, inside)
-        most = max(most, left + (1 + escape_left(bool(mode & CANONICAL)) if inside else 0))
+        most = max(most, left + (closing_left(content, bool(mode & CANONICAL)) if inside else 0))
     arrays.widest[state] = min(most, FAR)
 
 

@@ -89,17 +89,17 @@ class Budgets:
         self._repeats: dict[int, NDArray[np.int64] | None] = {}
         self._most_used, self._for_any_name = -1, FAR
 
-    def near(self, state: int, limit: int) -> tuple[NDArray[np.uint32] | None, int]:
+    def near(self, state: int, limit: int) -> tuple[NDArray[np.uint32] | None, int, bool]:
         """See `DistinctMachine.near`."""
         own, text = self._machine.split(state)
         known = self._near.get(state)
         if known is None:
             known = self._near[state] = self._refused(state, own, text), self._used(own, text)
         refused, used = known
-        row, need = self._automaton.near(own, limit)
+        row, need, ends = self._automaton.near(own, limit)
         enough = FAR if used is None or need >= FAR else self._with_others(need, used)
         if row is None:
-            return None, enough
+            return None, enough, ends
         if limit < enough:
             if state not in self._repeats:
                 self._repeats[state] = self._repeating(text)
@@ -107,7 +107,7 @@ class Budgets:
             if repeating is None:
                 # To judge tokens is to make masks, and the next mask is written to the same row.
                 row = self._judged_row(state, own, text, row.copy(), limit)
-                return row if row.max() else None, enough
+                return row if row.max() else None, enough, ends
             repeats = repeating[tokenset.are_in(row, repeating)] if repeating.size else repeating
             if repeats.size:
                 row = row.copy()
@@ -118,7 +118,7 @@ class Budgets:
                 )
         if refused.size:
             row = tokenset.without(row, refused)
-        return row if row.max() else None, enough
+        return row if row.max() else None, enough, ends
 
     def _judged_row(
         self, state: int, own: int, text: Text | None, row: NDArray[np.uint32], limit: int

@@ -251,17 +251,16 @@ class _Items:
         leave += least if any(required for _, _, required in values) else 0
         endless = any(value.endless for value, _, _ in values)
         inside = _NOTHING
-        behind: list[tuple[Lengthening, bool]] = []
-        """The members behind, and are they endless?"""
         in_order = isinstance(members, DeferredMembers) or cast(Members, members).ordered
+        behind = _Behind(in_order)
         for value, key, _ in reversed(values):
             if value.inside is None or value.begun is None:
                 return _Value(None, None, endless, leave)
             # A text within what has a way on by itself takes that one.
             current = value.begun if value.leads_on else larger(value.inside, value.begun)
-            inside = larger(inside, _sum(current, _way(behind, in_order)) if in_order else current)
-            behind.append((_more(value.begun, key), value.endless))
-        way = _way(behind, in_order)
+            inside = larger(inside, _sum(current, behind.way()) if in_order else current)
+            behind.add(_more(value.begun, key), value.endless)
+        way = behind.way()
         inside = _more(larger(inside, way) if in_order else _sum(inside, way), least)
         return _Value(inside, _more(inside, least + 1), endless, leave)
 
@@ -302,16 +301,30 @@ def lengths_of_items(automaton: ConstraintMachine, names: Lengthening | None) ->
         return None
 
 
-def _way(members: list[tuple[Lengthening, bool]], in_order: bool) -> Lengthening:
-    """To another text at one of some members: at an endless one where there is one, else at any of all.
+class _Behind:
+    """The members behind a place, met from the last on."""
 
-    In free order it is not known which of them are left.
-    """
-    endless = [size for size, is_endless in members if is_endless]
-    if in_order and endless:
-        return min(endless, key=lambda size: size.beyond(COMPARED))
-    fixed = sum(size.beyond(0) for size, is_endless in members if not is_endless)
-    return _more(larger(_NOTHING, *endless), fixed)
+    def __init__(self, in_order: bool) -> None:
+        self._in_order = in_order
+        self._endless: Lengthening | None = None
+        """Of the endless ones that which is left soonest, in free order all: it is not known which of them are left."""
+        self._fixed = 0
+
+    def add(self, size: Lengthening, endless: bool) -> None:
+        """One more before them."""
+        known = self._endless
+        if not endless:
+            self._fixed += size.beyond(0)
+        elif known is None or (self._in_order and size.beyond(COMPARED) <= known.beyond(COMPARED)):
+            self._endless = size
+        elif not self._in_order:
+            self._endless = larger(known, size)
+
+    def way(self) -> Lengthening:
+        """To another text at one of them: at an endless one where there is one, else at any of all."""
+        if self._in_order and self._endless is not None:
+            return self._endless
+        return _more(larger(_NOTHING, self._endless or _NOTHING), self._fixed)
 
 
 def _is_around(body: AnyTerminal) -> bool:

@@ -219,10 +219,10 @@ class DistinctMachine(ProductMachine[Text]):
             if limit < 0:
                 return self.refusals.mask(state, *self.split(state))
             self.begin_prices()
-            row, _ = self.near(state, limit)
+            row, _, _ = self.near(state, limit)
             return np.zeros(self.vocabulary.n_words, np.uint32) if row is None else row
 
-    def near(self, state: int, limit: int) -> tuple[NDArray[np.uint32] | None, int]:
+    def near(self, state: int, limit: int) -> tuple[NDArray[np.uint32] | None, int, bool]:
         """As `ConstraintMachine.near`."""
         if (
             state < self.first_pair

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided import tokenset
-from guided.constraint.distinct.json_text import Mode, Text
+from guided.constraint.distinct.json_text import Level, Mode, Text
 from guided.constraint.distinct.liveness import Liveness
 from guided.constraint.distinct.next_items import NextItems
 from guided.constraint.distinct.steps import Steps
@@ -205,7 +205,10 @@ class Refusals:
         level = None if text is None else text.level
         if text is not None and level is not None and level.gathers:
             if doubts:
-                return self._allowed(own, place, _ITEMS)
+                if level.is_array or _holds_any(level):
+                    return self._allowed(own, place, _ITEMS)
+                # In an object, and nothing is there to be repeated but what the token itself ends.
+                return [*self.in_row(own, self._texts.spanning), *self._allowed(own, place, _NEXT_ITEMS)]
             if level.is_array or not self._steps.open_names:
                 return self._next.undecided(own, text, place, _ITEMS, row)
             # Within an object that is an item only names can repeat; then come other items.
@@ -244,6 +247,13 @@ _ENDED = frozenset((Reach.NAME_ENDED,))
 _ENDED_OR_ARRAY = frozenset((Reach.NAME_ENDED, Reach.ARRAY))
 _BEGUN = frozenset((Reach.NAME_BEGUN,))
 _BEGUN_OR_ARRAY = frozenset((Reach.NAME_BEGUN, Reach.ARRAY))
+
+
+def _holds_any(level: Level | None) -> bool:
+    """Does a container hold names or items that may not be repeated, or one around it?"""
+    while level is not None and not level.used.size:
+        level = level.parent
+    return level is not None
 
 
 def _place(text: Text | None) -> Place:

@@ -346,19 +346,20 @@ class ConstraintMachine:
             self.needs[state] = self._counts[NEED]
         return self._row, code & 1 == 1, code >> 1
 
-    def near(self, state: int, limit: int) -> tuple[NDArray[np.uint32] | None, int]:
-        """The tokens after which ``limit`` tokens are enough, None for none, valid until the next mask; and see `need`.
+    def near(self, state: int, limit: int) -> tuple[NDArray[np.uint32] | None, int, bool]:
+        """The tokens after which ``limit`` tokens are enough, None for none, valid until the next mask; `need`; and
+        whether the text may end.
 
         Only where the machine has `prices`; the lock must be held, and `begin_prices` called.
         """
         if self.lexed:
-            return stack_budgets.near(self, state, limit)
+            return *stack_budgets.near(self, state, limit), self.is_accepting(state)
         if self._seen != self.states.version + self._tries.version + self._store.version:
             self.refresh()
         code = self._fill(self.table, self.effects.root, state, limit)
         if code < 0:
             code = self._go_on(entry.fill, (self.effects.root, state, limit))
-        return self._row if code >> 1 else None, int(self._counts[NEED])
+        return self._row if code >> 1 else None, int(self._counts[NEED]), code & 1 == 1
 
     def cost(self, state: int) -> int:
         """Fewest bytes after which the text may end; obligations aside where terminals always settle."""

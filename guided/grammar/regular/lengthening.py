@@ -13,9 +13,10 @@ from functools import lru_cache
 from typing import NamedTuple, cast
 
 from guided.errors import LimitError
+from guided.grammar.regular.any_text import any_text
 from guided.grammar.regular.derivative import edges
 from guided.grammar.regular.expr import Expr, Kind, intersection, is_listed, listed_words
-from guided.grammar.regular.rests import between
+from guided.grammar.regular.rests import between, bytes_of
 
 __all__ = ["Lengthening", "larger", "lengthening"]
 
@@ -23,6 +24,9 @@ _ONE, _NINE = 0x31, 0x39
 _DIGITS = range(_ONE, _NINE + 1)
 _PLAIN = tuple(byte for byte in range(0x20, 0x7F) if byte not in b'"\\')
 """Characters that are one byte of a string each."""
+
+_BEGUN = 3
+"""The most bytes that a character lacks of which one was read."""
 
 EXPLORED = 200
 """States of a language that are looked at, 15 microseconds each; a date's are thousands."""
@@ -71,7 +75,10 @@ def lengthening(texts: Expr, by_digits: bool = False) -> Lengthening | None:
     counted = {words: count for words in excluded if (count := _number_of_words(words)) is not None}
     # Each word that is left out is one more that a text must not be.
     kept = tuple(part for part in parts if part.kind is not Kind.COMPLEMENT or part.parts[0] not in counted)
-    found = _explored(intersection(kept), by_digits) if kept else None
+    whole = intersection(kept) if kept else None
+    found = None if whole is None or by_digits else _of_run(whole)
+    if whole is not None and found is None:
+        found = _explored(whole, by_digits)
     if found is None:
         return None
     return found._replace(left_out=sum(counted.values()))
@@ -94,6 +101,24 @@ def _number_of_words(expr: Expr) -> int | None:
             known = [count for count in found if count is not None]
             return sum(known) if len(known) == len(found) else None
     return None
+
+
+def _of_run(texts: Expr) -> Lengthening | None:
+    """Of a run of single characters up to some number of them; None of anything else.
+
+    It is as if there were no bound: where fewer characters may come than make enough words, no text has more.
+    """
+    if texts.kind is not Kind.REPEAT:
+        return None
+    body, low, high = cast("tuple[Expr, int, int | None]", texts.parts)
+    is_any = body is any_text()[0]
+    if high is None or not (is_any or body.kind is Kind.BYTES):
+        return None
+    characters = bytes_of(body)
+    # What is left of a run may have to be spelled in its longest characters; one of more bytes may have begun.
+    step = max((between(byte, byte) for byte in range(256) if characters >> byte & 1), default=0)
+    ways = sum(characters >> byte & 1 for byte in _PLAIN)
+    return Lengthening(low * step + (_BEGUN if is_any else 0), step, ways) if ways else None
 
 
 def _explored(texts: Expr, by_digits: bool) -> Lengthening | None:

@@ -6,7 +6,8 @@ enough.  Of languages that must hold together with others, or must not hold, str
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import and_, or_
 from typing import TypeAlias, cast
 
 from guided.grammar.regular.any_text import any_text
@@ -14,7 +15,10 @@ from guided.grammar.regular.expr import Expr, Kind, sequence
 from guided.grammar.regular.json_text import RAW_BYTES
 from guided.kernels.data.layout import FAR
 
-__all__ = ["any_escape_left", "between", "escape_left", "fewest_bytes", "most_left", "most_within", "tell_most_left"]
+__all__ = [
+    "any_escape_left", "between", "bytes_of", "closing_left", "escape_left", "fewest_bytes", "most_left", "most_within",
+    "tell_most_left",
+]  # fmt: skip
 
 Lengths: TypeAlias = "tuple[int, int]"
 """Bytes that are enough for a text, and for the rest of any."""
@@ -135,7 +139,7 @@ def _found(expr: Expr, spelled: bool) -> Lengths:
             return min(short, FAR), min(max(step + rest for step, _, rest in steps), FAR)
         case Kind.INTERSECTION:
             parts = cast("tuple[Expr, ...]", expr.parts)
-            widest = 6 if spelled else 4
+            widest = max((size for size, some in _WIDEST[spelled] if bytes_of(expr) & some), default=1)
             # All that lies within so many characters ends within them.
             most = min((widest * high for part in parts if (high := _high(part)) is not None), default=FAR)
             others = [part for part in parts if not _only_bounds(part)]
@@ -149,7 +153,7 @@ def _found(expr: Expr, spelled: bool) -> Lengths:
             if content is any_text()[1]:
                 return 1, 1 + any_escape_left(canonical)
             short, rest = _within(content, True)
-            return min(short + 1, FAR), min(rest + 1 + escape_left(canonical), FAR)
+            return min(short + 1, FAR), min(rest + closing_left(content, canonical), FAR)
     return FAR, FAR
 
 
@@ -161,6 +165,39 @@ def any_escape_left(canonical: bool) -> int:
 def escape_left(canonical: bool) -> int:
     """Bytes that end an escape in a string where only some character may come."""
     return CANONICAL_ESCAPE_LEFT if canonical else ESCAPE_LEFT
+
+
+def closing_left(content: Expr, canonical: bool) -> int:
+    """Bytes that end a string behind what is left of its text: the quotation mark's, and those of an escape."""
+    try:
+        has_escapes = not canonical or bool(bytes_of(content) & _ESCAPED)
+    except RecursionError:
+        has_escapes = True
+    return 1 + (escape_left(canonical) if has_escapes else 0)
+
+
+@lru_cache(REMEMBERED)
+def bytes_of(expr: Expr) -> int:
+    """The set of bytes, as bits, of which all texts of a language are made; or more."""
+    match expr.kind:
+        case Kind.EPSILON:
+            return 0
+        case Kind.BYTES:
+            return cast(int, expr.parts[0])
+        case Kind.LITERAL:
+            return reduce(or_, [1 << byte for byte in cast(bytes, expr.parts[0])])
+        case Kind.CONCAT:
+            return reduce(or_, map(bytes_of, sequence(expr)))
+        case Kind.ALTERNATION:
+            return reduce(or_, map(bytes_of, cast("tuple[Expr, ...]", expr.parts)))
+        case Kind.INTERSECTION:
+            return reduce(and_, map(bytes_of, cast("tuple[Expr, ...]", expr.parts)))
+        case Kind.REPEAT:
+            return bytes_of(cast(Expr, expr.parts[0]))
+        case Kind.SWITCH:
+            edges = cast("tuple[tuple[int, int, Expr], ...]", expr.parts[0])
+            return reduce(or_, [(2 << high) - (1 << low) | bytes_of(to) for low, high, to in edges])
+    return _ALL
 
 
 def _within(expr: Expr, spelled: bool) -> Lengths:
@@ -189,5 +226,14 @@ def between(low: int, high: int) -> int:
 _SPELLED = tuple(between(byte, byte) for byte in range(256))
 """Bytes in which a JSON string spells each byte of its text."""
 
+_ALL = (1 << 256) - 1
+_ASCII = (1 << 128) - 1
 _SIZES = tuple((size, sum(1 << byte for byte in range(256) if _SPELLED[byte] == size)) for size in (1, 2, 6))
 """The sizes, and the bit set of those that have each."""
+
+_ESCAPED = _SIZES[1][1] | _SIZES[2][1]
+_WIDEST = (
+    ((1, _ALL), (4, _ALL & ~_ASCII)),
+    (*_SIZES, (4, _ALL & ~_ASCII)),
+)
+"""Bytes that one character takes at the most if it has one of some: of UTF-8, and as a JSON string spells it."""

@@ -13,6 +13,9 @@ from guided.automata.lexer.states import StateTable
 from guided.constraint.engine.machine import ConstraintMachine
 from guided.constraint.product import ProductMachine
 from guided.grammar.formats.times import _LeapSecond
+from guided.grammar.regular.any_text import any_text
+from guided.grammar.regular.expr import byte_range, concat, intersection, json_string, literal, repeat
+from guided.grammar.regular.rests import ESCAPE_LEFT, most_left
 from guided.kernels.data.layout import FAR
 from tests import vocabularies
 from tests.unit.automata.lexer.test_string_spelling import by_search
@@ -131,3 +134,11 @@ def test_what_structure_tells_is_the_distance(schema: dict[str, object], steps: 
         inside, _, _ = machine.threads(machine.advance(machine.start, text[:size]))[0]
         if machine.states.arrays.decode[inside] == 0:
             assert distances.minimum(machine.states, inside) == by_search(machine.states, machine.states.whole(inside))
+
+
+def test_plain_characters_are_a_byte_each_and_take_no_escape() -> None:
+    """Before a host name of two letters were said to be 24 bytes, six for each, and those of an escape."""
+    label = concat(repeat(byte_range(0x61, 0x7A), 2, 61), repeat(concat(literal(b"."), byte_range(0x61, 0x7A))))
+    bounded = intersection((label, repeat(any_text()[0], 0, 253)))
+    of_any, canonical = (most_left(concat(literal(b'"'), json_string(bounded, canonical=one))) for one in (False, True))
+    assert (of_any, canonical) == (2 + 1 + ESCAPE_LEFT, 1 + 2 + 1)

@@ -10,7 +10,8 @@ from guided.grammar.regular.derivative import edges
 from guided.grammar.regular.expr import Expr, Kind
 from guided.grammar.regular.lengthening import Lengthening, lengthening
 
-PATTERNS = ("^a", "^[ab]+$", "^(a|bb)*c$", "^x_", "^(/[^/]+)+$", "^(a|b+)$", "^(ab|cd)$", "^(ab)+$", "^(a{3}|b)$")
+PATTERNS = ("^a", "^[ab]+$", "^(a|bb)*c$", "^x_", "^(/[^/]+)+$", "^(a|b+)$", "^(ab|cd)$", "^(ab)+$", "^(a{3}|b)$",
+            "^[ab]{1,9}$", "^[ab]{2,4}$", "^a{0,7}$", "^c[ab]{1,9}$")  # fmt: skip
 MOST_WORDS = 6
 
 
@@ -66,3 +67,9 @@ def test_texts_of_many_characters_are_hardly_longer_for_being_many() -> None:
     found = Lengthening(3, 1, ways=10, left_out=5)
     assert [found.beyond(n) for n in (0, 4, 5, 94, 95)] == [4, 4, 5, 5, 6]
     assert Lengthening(3, 2, left_out=5).beyond(7) == 3 + 2 * 12
+
+
+def test_a_bound_that_is_far_is_as_none() -> None:
+    """A name of up to 255 characters was not looked at to its end, and each of its tokens judged at any budget."""
+    bounded, endless = (guided.json_schema(schema_of(f"^[0-9a-z_]{{1,{most}}}$")) for most in ("255", ""))
+    assert lengths_of_names(bounded) == lengths_of_names(endless)
