@@ -116,15 +116,23 @@ def _new_row(owner: Constrains) -> KeptRow:
     return with_address(np.zeros(owner.vocabulary.n_words, np.uint32))
 
 
-def write_rows(kept: Sequence[KeptRow], rows: NDArray[np.uint32], threads: int = 1) -> None:
-    """Copy masks to the beginnings of rows, which are 0 behind them."""
-    if not kept:
-        return
-    if any(row.size < rows.shape[1] for _, row in kept):
-        rows[:] = 0
+def write_rows(kept: Sequence[KeptRow | None], rows: NDArray[np.uint32], threads: int = 1) -> None:
+    """Copy masks to the beginnings of rows, which are 0 behind them; None leaves a row as it is."""
     from guided.kernels.masking.apply import copy_rows
 
-    table = np.array([(where, 1, row.size) for where, row in kept], np.int64)
+    width = rows.shape[1]
+    lines: list[tuple[int, int, int]] = []
+    for i, mask in enumerate(kept):
+        if mask is None:
+            lines.append((0, 1, 0))
+            continue
+        where, row = mask
+        lines.append((where, 1, row.size))
+        if row.size < width:
+            rows[i, row.size :] = 0
+    if not lines:
+        return
+    table = np.array(lines, np.int64)
     # Rows that come from no cache come at the speed of memory, which one core does not reach.
     share = min(threads, len(kept) // COPIES_A_THREAD)
     # Rows that are part of wider ones, as they are seldom: the kernel knows none.

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.collection import hold, release
+from guided.constraint.effects.character_tokens import CharacterTokens
 from guided.constraint.effects.shared_rows import KeptRow, SharedRows, with_address
 from guided.constraint.end_tokens import EndTokens
 from guided.constraint.engine.machine import ConstraintMachine
-from guided.constraint.engine.plans import Plan, SelfLoop, no_bytes
+from guided.constraint.engine.plans import Plan, SelfLoop
 from guided.constraint.explain import explain
 from guided.constraint.limits import Limits
 from guided.constraint.machines import machine_for
@@ -70,6 +71,12 @@ class Constraint:
         self._steps: dict[int, int] = {}
         self._masks = {FINISHED: with_address(self._ending.row), DEAD: with_address(self._ending.nothing)}
         self._shared = SharedRows.of(vocabulary)
+        self._characters = CharacterTokens.of(vocabulary).whole
+        effects = self._automaton.effects
+        one, other = effects.any_strings
+        self.mask_parts = effects.root, one << 32 | other, self._masks[FINISHED][0], vocabulary.n_words
+        """What kernels need to write a mask: the root of the tries, the lexer states of a string that takes any
+        characters as one number, where the row of end-of-text ids is, and its words."""
         self._accepting: dict[int, bool] = {DEAD: False, FINISHED: True}
         self._needs: dict[int, int] = {DEAD: 0, FINISHED: 0}
         """By state, a token budget from which on the mask is the mask without one."""
@@ -146,13 +153,12 @@ class Constraint:
         return None if planned is None else (automaton.current_table(), planned)
 
     def self_loop(self, state: int) -> SelfLoop | None:
-        """The tokens that may change nothing in a state; the lock must be held."""
-        automaton, checked = self._automaton, self._checked
-        if state <= FINISHED or not automaton.plain:
-            return None
-        if checked is not None:
-            return checked.self_loop(state)
-        return SelfLoop(automaton.lock, automaton.current_table(), state, no_bytes(self._n_tokens), None)
+        """The tokens that change no mask, from a state in a string that takes any characters; the lock must be held."""
+        return SelfLoop(self._characters, None) if self._checked is None else self._checked.self_loop(state)
+
+    def bare(self, state: int) -> int | None:
+        """The automaton's state that has the same mask, where one has; the lock must be held."""
+        return state if self._checked is None else self._checked.bare(state)
 
     def keep_step(self, state: int, token: int, after: int) -> None:
         """Remember a step that a kernel took; the lock must be held."""
@@ -181,8 +187,8 @@ class Constraint:
         own = state if checked is None else checked.bare(state)
         if own is None or not automaton.plain:
             return None
-        where, row = self._masks[FINISHED]
-        return automaton.current_table(), automaton.effects.root, own, where, 1, row.size
+        root, _, where, words = self.mask_parts
+        return automaton.current_table(), root, own, where, 1, words
 
     def keep_mask(
         self, state: int, own: int, code: int, need: int, row: NDArray[np.uint32], budget: int | None

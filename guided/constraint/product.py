@@ -100,7 +100,10 @@ class ProductMachine(ABC, Generic[Side]):
         return None
 
     def self_loop(self, state: int) -> SelfLoop | None:
-        """The tokens that may change nothing here, as of `plan`; not known unless a checker tells."""
+        """The tokens that change no mask, from a state in a string that takes any characters; the lock must be held.
+
+        Not known unless a checker tells.
+        """
         return None
 
     def bare(self, state: int) -> int | None:

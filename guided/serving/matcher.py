@@ -13,10 +13,10 @@ import numpy as np
 
 from guided.constraint.batch import fill_masks, kept_rows, mask_rows
 from guided.constraint.constraint import Constraint
-from guided.constraint.effects.shared_rows import KeptRow
+from guided.constraint.effects.shared_rows import KeptRow, with_address
 from guided.constraint.engine.plans import Grow, SelfLoop
 from guided.constraint.protocol import Constrains
-from guided.constraint.stepping import self_loop, stays, step_rows
+from guided.constraint.stepping import step_rows
 from guided.errors import GuidedError, LimitError, VocabularyError
 
 __all__ = ["Matcher", "fill_rows", "kept_masks", "step"]
@@ -39,7 +39,7 @@ class Matcher:
     (2, True, False, 1)
     """
 
-    __slots__ = ("_kept", "_loop", "_states", "constraint", "most_tokens")
+    __slots__ = ("_kept", "_loop", "_row", "_states", "constraint", "most_tokens")
 
     def __init__(self, constraint: Constrains, most_tokens: int | None = None) -> None:
         self.constraint = constraint
@@ -48,6 +48,8 @@ class Matcher:
         self._loop: SelfLoop | None = None
         self._kept: KeptRow | None = None
         """The mask of the last state that `step` came to."""
+        self._row: KeptRow | None = None
+        """Where `step` may write it."""
         if most_tokens is not None:
             row = np.empty(constraint.vocabulary.n_words, np.uint32)
             constraint.fill_budget_mask(constraint.start, row, most_tokens)
@@ -93,6 +95,17 @@ class Matcher:
             self._loop = None
         return after != 0
 
+    def stay(self, token: int) -> KeptRow | None:
+        """Go on by a token that leaves the mask as it is: that mask; None, and nothing changes, where it may not."""
+        if self._loop is None:
+            return None
+        characters, grow = self._loop
+        if not (0 <= token < len(characters) and characters[token]):
+            return None
+        states = self._states
+        states.append(states[-1] if grow is None else (grow, token))
+        return self._kept
+
     def accept_all(self, tokens: Iterable[int]) -> bool:
         """Go on by several tokens; False, and nothing changes, where one of them is not allowed."""
         states, advance = self._states, self.constraint.advance
@@ -135,11 +148,16 @@ class Matcher:
         del self._states[1:]
         self._loop = None
 
+    def _own_row(self) -> KeptRow:
+        if self._row is None:
+            self._row = with_address(np.empty(self.constraint.vocabulary.n_words, np.uint32))
+        return self._row
+
     def fork(self) -> Matcher:
         """A matcher of its own at the same place."""
         other = Matcher.__new__(Matcher)
         other.constraint, other.most_tokens, other._states = self.constraint, self.most_tokens, self._states[:]
-        other._loop, other._kept = self._loop, self._kept
+        other._loop = other._kept = other._row = None
         return other
 
     def forced_text(self) -> str:
@@ -191,43 +209,38 @@ class Matcher:
 
 
 def step(matchers: Sequence[Matcher], tokens: Sequence[int]) -> list[KeptRow | None]:
-    """Go on by ``tokens[i]`` in ``matchers[i]``, no two the same; the masks after them, which must not be written to.
+    """Go on by ``tokens[i]`` in ``matchers[i]``, no two the same; the masks after them.
 
-    None is for a matcher that has not moved: `Matcher.accept` and `Matcher.fill` say what becomes of it.  That may take
-    long, or its text ends; see `guided.constraint.stepping.step_rows`.
+    A mask must not be written to, and holds until its matcher moves.  None is for a matcher that has not moved:
+    `Matcher.accept` and `Matcher.fill` say what becomes of it.  That may take long, or its text ends; see
+    `guided.constraint.stepping.step_rows`.
     """
     masks: list[KeptRow | None] = [None] * len(matchers)
     left: list[int] = []
     before: list[int] = []
-    for i, same in enumerate(stays([matcher._loop for matcher in matchers], tokens)):
-        matcher = matchers[i]
-        if not same:
+    for i, matcher in enumerate(matchers):
+        masks[i] = matcher.stay(tokens[i])
+        if masks[i] is None:
             try:
                 before.append(matcher.state)
             except GuidedError:
                 continue  # `Matcher.accept` comes to the same limit, for this text alone.
             left.append(i)
-        elif matcher._loop is not None:
-            masks[i] = matcher._kept
-            states = matcher._states
-            grow = matcher._loop.grow
-            states.append(states[-1] if grow is None else (grow, tokens[i]))
     some = [matchers[i] for i in left]
     found = step_rows(
         [matcher.constraint for matcher in some],
         before,
         [tokens[i] for i in left],
         [None if matcher.most_tokens is None else matcher.most_tokens - len(matcher._states) for matcher in some],
+        [matcher._own_row() for matcher in some],
     )
     for i, matcher, one in zip(left, some, found, strict=True):
         if one is None:
             continue
-        after, masks[i] = one
+        after, masks[i], loop = one
         matcher._states.append(after)
-        # Where the mask stays the same the next tokens may change nothing either.
-        again = matcher.most_tokens is None and matcher._kept is not None and matcher._kept[0] == one[1][0]
-        matcher._loop = self_loop(matcher.constraint, after) if again else None
-        matcher._kept = one[1]
+        matcher._kept = masks[i]
+        matcher._loop = loop if matcher.most_tokens is None else None
     return masks
 
 

@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 from guided.collection import untrack
 from guided.constraint.distinct.budgets import Budgets
 from guided.constraint.distinct.completion import DistinctCompletions
-from guided.constraint.distinct.json_text import BETWEEN, NAME, QUOTE, SKIPPED, Level, Text
+from guided.constraint.distinct.json_text import NAME, QUOTE, SKIPPED, Level, Text
 from guided.constraint.distinct.liveness import Liveness
 from guided.constraint.distinct.marked_rules import marks_of
 from guided.constraint.distinct.refusals import Refusals
 from guided.constraint.distinct.steps import Steps
 from guided.constraint.distinct.supply import Supply
+from guided.constraint.effects.character_tokens import CharacterTokens
 from guided.constraint.engine.machine import ConstraintMachine
 from guided.constraint.engine.plans import Plan, SelfLoop
 from guided.constraint.limits import Limits
@@ -67,6 +68,7 @@ class DistinctMachine(ProductMachine[Text]):
         self._budgets = Budgets(self, steps, self.liveness, self.refusals, self.completions)
         self._texts = steps.tokens
         self._reader = steps.reader
+        self._characters = CharacterTokens.of(vocabulary).whole
         self._events = self._texts.events_or_arrays if steps.compares else self._texts.events
         self._byte_complete = vocabulary.byte_complete
         self._begun: dict[int, bytes] = {}
@@ -263,21 +265,18 @@ class DistinctMachine(ProductMachine[Text]):
         """As `ProductMachine.self_loop`: also inside a name that none of those can become which are there."""
         if not self.refusals.trusts_idle:
             return None
-        own, text = self.split(state)
-        quiet = self._events if text is None else self._texts.structural
-        if text is not None:
-            level = text.level
-            if text.pending or (level is not None and (level.repeating or level.gathers)):
-                return None
-            if text.mode not in (NAME, SKIPPED, BETWEEN):
-                return None
-            if text.mode is NAME and level is not None and level.used.begins(text.text):
-                return None
-        grow = self._grown if text is not None and text.mode is NAME else None
-        return SelfLoop(self.lock, self.inner.current_table(), own, quiet, grow)
+        if state < self.first_pair:
+            return SelfLoop(self._characters, self._grown if state in self._begun else None)
+        _, text = self._pairs[state - self.first_pair]
+        if text.mode is SKIPPED:
+            return SelfLoop(self._characters, None)
+        level = text.level
+        if text.mode is not NAME or text.pending or (level is not None and (level.repeating or level.gathers)):
+            return None
+        return SelfLoop(self._characters, self._grown) if level is None or not level.used.begins(text.text) else None
 
     def _grown(self, state: int, tokens: Sequence[int]) -> int:
-        """The state behind a name that goes on by tokens that are no structure."""
+        """The state behind a name that goes on by characters."""
         with self.lock:
             own, text = self.split(state)
             assert text is not None

@@ -126,6 +126,8 @@ class TokenEffects:
         """By range and state what lexers share."""
         self._core_states: dict[int, int] = {}
         self._others_known: dict[tuple[int, int, int], _Strings] = {}
+        self.any_strings = tuple(self.states.add(language) for language in _ANY_STRING)
+        """The states between two characters of a string that takes any."""
         self._count_characters()
 
     def _count_characters(self) -> None:
@@ -134,8 +136,7 @@ class TokenEffects:
         For Llama-3, that is, and 4 MB: half of it for strings in every spelling, half for those in the canonical one.
         What is enough behind each token is listed as well, which budgets that end within a string ask: 6 ms.
         """
-        for language in _ANY_STRING:
-            any_string = self.states.add(language)
+        for any_string in self.any_strings:
             found = self._surveys.survey(1, self.root, any_string, any_string)
             assert found is not None
             self._counts[1, self.root, any_string] = found

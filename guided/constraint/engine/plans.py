@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
-__all__ = ["Grow", "Plan", "SelfLoop", "no_bytes"]
+__all__ = ["Grow", "Plan", "SelfLoop"]
 
 Plan: TypeAlias = tuple[int, bool, Callable[[int, Any], int] | None, Any]
 """A step in one call of a kernel: the automaton's state, whether it is to mark, what makes a state of what it says
@@ -17,23 +16,9 @@ Grow: TypeAlias = Callable[[int, Sequence[int]], int]
 
 
 class SelfLoop(NamedTuple):
-    """A state that many tokens leave as it is, or at least its mask, such as inside a string.
+    """A state in a string that takes any characters, which leave it as it is, or at least its mask."""
 
-    It has what a step needs of the constraint, so that nothing else of it is fetched into a cache.
-    """
-
-    lock: Any
-    table: int
-    """Where the automaton's arrays are: as they were last, which is right, as they only grow."""
-    own: int
-    """The automaton's state."""
-    quiet: bytes
-    """By token, 0 for those that change nothing where they leave the automaton's state as it is."""
+    characters: bytes
+    """By token, 1 for those that are whole characters (`guided.constraint.effects.character_tokens`)."""
     grow: Grow | None
-    """What makes the state behind such tokens, where it is another with the same mask; None: it is the same."""
-
-
-@lru_cache(maxsize=4)
-def no_bytes(size: int) -> bytes:
-    """So many zeros, the same object each time."""
-    return bytes(size)
+    """What makes the state behind them, where it is another with the same mask; None: it is the same."""

@@ -43,11 +43,13 @@ class GuidedGrammar(StructuredOutputGrammar):
     ends of text, and the token that is sampled from it is not accepted.
     """
 
+    __slots__ = ("_matcher", "_noted", "_shown", "failed")
+
     def __init__(self, matcher: Matcher) -> None:
         self._matcher = matcher
         self.failed = False
         self._noted = -1
-        self._shown: NDArray[np.uint32] | None = None
+        self._shown: KeptRow | None = None
         """The mask of the next token, where a step has written it."""
 
     @property
@@ -59,13 +61,17 @@ class GuidedGrammar(StructuredOutputGrammar):
 
     def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:
         """Go on by tokens that were sampled; False fails the request.  What follows the end of the text is let pass."""
-        shown, self._shown = self._shown, None
+        shown = self._shown
         if shown is not None and len(tokens) == 1:
             token = tokens[0]
+            if self._matcher.stay(token) is not None:
+                return True
+            self._shown = None
             ends = self._matcher.constraint.vocabulary.eos_ids
-            if 0 <= token < 32 * shown.size and token not in ends and tokenset.contains(shown, token):
+            if 0 <= token < 32 * shown[1].size and token not in ends and tokenset.contains(shown[1], token):
                 self._noted = token
                 return True
+        self._shown = None
         matcher = self.matcher
         if self.failed:
             return False
@@ -120,6 +126,11 @@ class GuidedGrammar(StructuredOutputGrammar):
         (ends,) = kept_rows([matcher.constraint], [matcher.constraint.end], [None])
         return ends
 
+    def show(self) -> None:
+        """Make the mask of the next token, for the next step to find."""
+        mask = self.kept_row()
+        self._shown = None if self.failed else mask
+
     def is_terminated(self) -> bool:
         """Whether an end-of-text token was accepted: those are never only noted."""
         return self._matcher.is_over
@@ -156,6 +167,8 @@ class GuidedBackend(StructuredOutputBackend):
         self.compiler = compiler_for(tokenizer, vocab_size)
         self._masks: torch.Tensor | None = None
         self._rows: NDArray[np.uint32] | None = None
+        self._written: list[GuidedGrammar | None] = []
+        """Whose masks the rows hold."""
 
     def compile_grammar(
         self, request_type: Any, grammar_spec: str, stop_token_ids: set[int] | None = None
@@ -179,27 +192,42 @@ class GuidedBackend(StructuredOutputBackend):
         most: int | None = None,
         prompt: str | None = None,
     ) -> GuidedGrammar:
-        return GuidedGrammar(Matcher(self.compiler.constraint(request, stop_token_ids, prompt), most))
+        grammar = GuidedGrammar(Matcher(self.compiler.constraint(request, stop_token_ids, prompt), most))
+        # Here in vLLM's pool, so that the first step need not wait for it.
+        grammar.show()
+        return grammar
 
     def allocate_token_bitmask(self, max_num_seqs: int) -> torch.Tensor:
         """The masks of a step, ``int32[max_num_seqs, words]``, all ones; the view onto it is made here, once."""
         self._masks = torch.full((max_num_seqs, n_words(self.vocab_size)), -1, dtype=torch.int32)
         self._rows = mask_rows(self._masks)
+        self._written = []
         return self._masks
 
     def fill_step(self, grammars: Sequence[GuidedGrammar | None], masks: torch.Tensor, threads: int = 1) -> None:
-        """Write the masks of a step, one row a request; None, and a text that is over, is a row without constraint."""
-        rows = self._rows if masks is self._masks and self._rows is not None else mask_rows(masks)
-        rows = rows[: len(grammars)]
-        kept: list[KeptRow] = [_everything(rows.shape[1])] * len(grammars)
+        """Write the masks of a step, one row a request; None, and a text that is over, is a row without constraint.
+
+        Between two steps nobody else may write to the masks that were allocated last: a row whose text has gone on by
+        characters of a string only is left as it is.
+        """
+        is_own = masks is self._masks and self._rows is not None
+        rows = self._rows if is_own and self._rows is not None else mask_rows(masks)
+        written = self._written if is_own else []
+        self._written = [*grammars] if is_own else []
+        kept: list[KeptRow | None] = [None] * len(grammars)
         asked: list[tuple[int, GuidedGrammar]] = []
         noted: list[tuple[int, GuidedGrammar]] = []
         for row, grammar in enumerate(grammars):
+            stands = row < len(written) and written[row] is grammar
             if grammar is None:
-                continue
-            if grammar._noted >= 0:
+                kept[row] = None if stands else _everything(rows.shape[1])
+            elif grammar._shown is not None:
+                kept[row] = None if stands else grammar._shown
+            elif grammar._noted >= 0:
                 noted.append((row, grammar))
-            elif not grammar.is_terminated():
+            elif grammar.is_terminated():
+                kept[row] = _everything(rows.shape[1])
+            else:
                 asked.append((row, grammar))
         if noted:
             found = step([grammar._matcher for _, grammar in noted], [grammar._noted for _, grammar in noted])
@@ -208,11 +236,11 @@ class GuidedBackend(StructuredOutputBackend):
                     asked.append((row, grammar))
                 else:
                     grammar._noted = -1
-                    kept[row], grammar._shown = mask, mask[1]
+                    kept[row] = grammar._shown = mask
         for (row, grammar), mask in zip(asked, _kept(asked, threads), strict=True):
             kept[row] = mask
-            grammar._shown = None if grammar.failed else mask[1]
-        write_rows(kept, rows, threads)
+            grammar._shown = None if grammar.failed else mask
+        write_rows(kept, rows[: len(grammars)], threads)
 
     def destroy(self) -> None:
         """Nothing is held that outlives the backend."""

@@ -129,9 +129,11 @@ def _masking(method: Any) -> Any:
             return method(self, requests, ids, scheduled_spec_decode_tokens)
         if self._grammar_bitmask is None:
             self._grammar_bitmask = backend.allocate_token_bitmask(self.vllm_config.scheduler_config.max_num_seqs)
+        # Without a reasoner, of whom vLLM asks by request, every text is constrained from its first token on.
+        always = self.reasoner_cls is None
         grammars = [
             request.structured_output_request.grammar
-            if self._get_constraint_bounds(request, ()).constraint_start == 0
+            if always or self._get_constraint_bounds(request, ()).constraint_start == 0
             else None
             for request in map(requests.__getitem__, ids)
         ]

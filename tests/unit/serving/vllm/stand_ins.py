@@ -59,6 +59,7 @@ class StructuredOutputManager:
     """vLLM's, as far as it goes round our backend; rows are filled one by one, drafts accepted and taken back."""
 
     def __init__(self, vllm_config: Any, tokenizer: Any) -> None:
+        self.reasoner_cls = object
         self.vllm_config, self.tokenizer, self.backend = vllm_config, tokenizer, None
         self._grammar_bitmask: Any = None
         self.calls: list[str] = []

@@ -1,6 +1,8 @@
 """The grammar and the backend, over stand-ins of vLLM's classes."""
 
 import importlib
+import random
+from operator import itemgetter
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 import torch
 
 import guided
+from guided import tokenset
 from guided.serving import Matcher
 from tests.unit.serving.vllm.stand_ins import (
     SIZE,
@@ -79,21 +82,49 @@ def test_masks_are_those_of_the_constraint(backend):
     assert wide[0].numpy().view(np.uint32).tolist() == [*own_mask(grammar), 0, 0, 0, 0]
 
 
-def test_a_step_is_the_rows_one_by_one(backend):
-    masks = backend.allocate_token_bitmask(5)
+@pytest.mark.parametrize("is_own", [True, False])
+def test_a_step_is_the_rows_one_by_one(backend, is_own):
+    own = backend.allocate_token_bitmask(5)
     grammars = [grammar_of(backend, pattern) for pattern in ("[0-9]+", "yes|no", "a", "b")]
     grammars[3].accept_tokens("r", [*ids("b"), END])
-    for chosen in ([0, 1, 2], [0, 3, 1], [2, None, 0], [None]):
+    for chosen in ([0, 1, 2], [0, 3, 1], [2, None, 0], [2, None, 0, 1], [None]):
         given = [None if n is None else grammars[n] for n in chosen]
-        masks[:] = 7
+        masks = own if is_own else torch.full_like(own, 7)
+        before = masks.clone()
         backend.fill_step(given, masks)
         for row, grammar in zip(masks.numpy().view(np.uint32).tolist(), given, strict=False):
             free = grammar is None or grammar.is_terminated()
             assert row == ([0xFFFFFFFF] * len(row) if free else own_mask(grammar))
-        assert bool((masks[len(chosen) :] == 7).all())
-    other = torch.zeros((2, masks.shape[1]), dtype=torch.int32)
+        assert torch.equal(masks[len(chosen) :], before[len(chosen) :])
+    other = torch.zeros((2, own.shape[1]), dtype=torch.int32)
     backend.fill_step(grammars[:2], other)
     assert other[1].numpy().view(np.uint32).tolist() == own_mask(grammars[1])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_that_stand_are_those_one_by_one(backend, seed):
+    """Requests come, go and change places, and their texts go on inside strings or elsewhere, or back."""
+    rng = random.Random(seed)
+    own = backend.allocate_token_bitmask(4)
+    kinds = SimpleNamespace(name="JSON")
+    schemas = ('{"type": "string"}', '{"additionalProperties": {"type": "string"}, "type": "object"}')
+    grammars = [backend.compile_grammar(kinds, schemas[n % 2]) for n in range(6)]
+    given = grammars[:3]
+    for _ in range(60):
+        if rng.random() < 0.2:
+            given = rng.sample(grammars, rng.randrange(1, 5))
+        backend.fill_step(given, own)
+        for row, grammar in zip(own.numpy().view(np.uint32).tolist(), given, strict=False):
+            assert row == ([0xFFFFFFFF] * len(row) if grammar.is_terminated() else own_mask(grammar))
+            allowed = tokenset.ids(np.array(row, np.uint32))
+            letters = [token for token in map(itemgetter(0), map(ids, ("a", "b", '"'))) if token in allowed]
+            token = rng.choice(letters if letters and rng.random() < 0.8 else allowed.tolist())
+            if rng.random() < 0.1 and grammar.matcher.n_tokens:
+                grammar.rollback(1)
+            elif not grammar.is_terminated() and rng.random() < 0.9:
+                assert grammar.accept_tokens("r", [token])
+            if grammar.is_terminated():
+                grammar.reset()
 
 
 class Limited:
