@@ -64,7 +64,7 @@ def test_it_is_short_and_has_no_outputs(path):
     assert notebook.cells[0].cell_type == "markdown" and notebook.cells[0].source.startswith("# ")
 
 
-@pytest.mark.parametrize("path", each(NOTEBOOKS, 3), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", each(NOTEBOOKS, 5), ids=lambda path: path.stem)
 def test_every_cell_runs_and_it_shows_a_picture(path, shell, pictures):
     shell.reset(new_session=True)
     for cell in nbformat.read(path, as_version=4).cells:

@@ -21,7 +21,7 @@ SCHEMA = {
 def files(tmp_path):
     (tmp_path / "person.json").write_text(json.dumps(SCHEMA))
     (tmp_path / "texts.jsonl").write_text('"Anna Smith is 34."\n{"text": "Tom Lee turned 51."}\n')
-    return [str(tmp_path / "person.json"), "--texts", str(tmp_path / "texts.jsonl"), "--max-new-tokens", "40"]
+    return [str(tmp_path / "person.json"), "--texts", str(tmp_path / "texts.jsonl"), "--max-new-tokens", "24"]
 
 
 def test_the_table(files):

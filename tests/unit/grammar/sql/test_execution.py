@@ -18,7 +18,7 @@ from guided.grammar.sql import explain_query, run_query
 from guided.grammar.sql.connection import open_session
 from guided.grammar.sql.engines.mysql import check_query
 from guided.grammar.sql.waiting import LostConnectionError, call_within
-from tests.amounts import ALL
+from tests.amounts import ALL, mostly_slow
 from tests.databases import DIALECTS, Databases
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -203,6 +203,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.parametrize("dialect", mostly_slow(DIALECTS, 2), indirect=True)
 def test_control_c_stops_what_runs(url: str, dialect: str) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, url, ENDLESS[dialect]], stdout=subprocess.PIPE, text=True, cwd=ROOT,

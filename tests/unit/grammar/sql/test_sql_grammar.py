@@ -117,7 +117,7 @@ def test_texts_sampled_through_masks_run() -> None:
         connection.execute("EXPLAIN " + written.decode())
 
 
-@pytest.mark.parametrize("dialect", ["sqlite", "mysql", "mariadb", "postgresql", "duckdb"])
+@pytest.mark.parametrize("dialect", each(["sqlite", "mysql", "mariadb", "postgresql", "duckdb"], 2))
 def test_contracts(dialect: str) -> None:
     constraint = guided.compile(sql(replace(SHOP, dialect=dialect)), vocabularies.of_bytes())
     assert isinstance(constraint, AttributedConstraint)
