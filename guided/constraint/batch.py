@@ -13,6 +13,7 @@ from guided.constraint.effects.shared_rows import KeptRow, with_address
 from guided.constraint.pool import spread
 from guided.constraint.protocol import Constrains
 from guided.errors import LimitError, VocabularyError
+from guided.kernels.masking.apply import copy_rows
 
 __all__ = ["fill_masks", "kept_rows", "mask_rows", "write_rows"]
 
@@ -118,8 +119,6 @@ def _new_row(owner: Constrains) -> KeptRow:
 
 def write_rows(kept: Sequence[KeptRow | None], rows: NDArray[np.uint32], threads: int = 1) -> None:
     """Copy masks to the beginnings of rows, which are 0 behind them; None leaves a row as it is."""
-    from guided.kernels.masking.apply import copy_rows
-
     width = rows.shape[1]
     lines: list[tuple[int, int, int]] = []
     for i, mask in enumerate(kept):

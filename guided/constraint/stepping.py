@@ -17,6 +17,7 @@ from guided.constraint.engine.plans import SelfLoop
 from guided.constraint.product import PAIRS
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError
+from guided.kernels.masking import stepping as kernels
 
 __all__ = ["Step", "step_rows"]
 
@@ -90,8 +91,6 @@ def _advance(
     found: list[Step | None],
 ) -> list[_Reached]:
     """Take the steps, those that nobody took before by one call, which also writes the masks that no budget changes."""
-    from guided.kernels.masking.stepping import LINES, step_rows
-
     reached: list[_Reached] = []
     new = []
     jobs: list[int] = []
@@ -113,9 +112,9 @@ def _advance(
     if not jobs:
         return reached
     lines = np.array(jobs, np.int64).reshape(-1, 3)
-    step_rows(lines, MOMENT, BRIEF)
+    kernels.step_rows(lines, MOMENT, BRIEF)
     for (row, constraint, state, token, marking, land, given), (own, code, in_string) in zip(
-        new, lines[1::LINES].tolist(), strict=True
+        new, lines[1 :: kernels.LINES].tolist(), strict=True
     ):
         if own < 0:
             continue
@@ -152,11 +151,9 @@ def _mask(reached: Sequence[_Reached], budgets: Sequence[int | None], found: lis
             jobs.append(job)
     if not jobs:
         return
-    from guided.kernels.masking.stepping import fill_rows
-
     lines = np.array(jobs, np.int64)
     masks = np.empty((len(jobs), max(each.constraint.vocabulary.n_words for each in new)), np.uint32)
-    fill_rows(lines, masks, MOMENT)
+    kernels.fill_rows(lines, masks, MOMENT)
     for number, ((row, constraint, state, loop), (code, need, own, *_)) in enumerate(
         zip(new, lines.tolist(), strict=True)
     ):

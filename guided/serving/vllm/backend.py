@@ -242,6 +242,11 @@ class GuidedBackend(StructuredOutputBackend):
             grammar._shown = None if grammar.failed else mask
         write_rows(kept, rows[: len(grammars)], threads)
 
+    def written(self, n: int) -> NDArray[np.int32]:
+        """The first ``n`` rows of the masks that were allocated last."""
+        assert self._rows is not None
+        return self._rows[:n].view(np.int32)
+
     def destroy(self) -> None:
         """Nothing is held that outlives the backend."""
 

@@ -138,7 +138,7 @@ def _masking(method: Any) -> Any:
             for request in map(requests.__getitem__, ids)
         ]
         backend.fill_step(grammars, self._grammar_bitmask, min(len(ids) // ROWS_A_THREAD or 1, threads))
-        return self._grammar_bitmask[: len(ids)].numpy()
+        return backend.written(len(ids))
 
     return masked
 
