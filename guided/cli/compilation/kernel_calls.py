@@ -22,13 +22,14 @@ def masks() -> None:
     import numpy as np
 
     vocabulary = _vocabulary()
+    from guided.constraint.effects.shared_rows import with_address
     from guided.constraint.stepping import step_rows
 
     row = np.zeros(vocabulary.n_words, np.uint32)
     for grammar, text in _grammars()[:2]:
         constraint = _compiled(grammar, vocabulary)
         constraint.fill_mask(constraint.start, row)
-        step_rows([constraint], [constraint.start], [text[0]], [None])
+        step_rows([constraint], [constraint.start], [text[0]], [None], [with_address(row)])
     _closings(vocabulary)
 
 
@@ -64,12 +65,16 @@ def steps() -> None:
 
 def everything() -> None:
     """Masks, steps, budgets and batches on every kind of grammar."""
+    import numpy as np
+
+    from guided.constraint.effects.shared_rows import with_address
     from guided.constraint.stepping import step_rows
 
     vocabulary = _vocabulary()
+    row = with_address(np.zeros(vocabulary.n_words, np.uint32))
     for grammar, text in _grammars():
         constraint = _compiled(grammar, vocabulary)
-        step_rows([constraint], [constraint.start], [text[0]], [None])
+        step_rows([constraint], [constraint.start], [text[0]], [None], [row])
         _walk(constraint, vocabulary, text)
     _canonical()
     _index(vocabulary)
