@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from guided import tokenset
 from guided.automata.lalr.stack_costs import StackCosts
-from guided.automata.lexer.distances import minimum
+from guided.automata.lexer.distances import minimum, minimum_owing
 from guided.automata.lexer.spelling import written_edges
 from guided.constraint.engine.survival import NEAR, measured
 from guided.errors import LimitError
@@ -85,24 +85,31 @@ class Completions:
             at, left = after, left - 1
         return self._remember(path, self._texts.get(at) or b"", at)
 
-    def _next_byte(self, state: int, left: int) -> tuple[int, int]:
+    def _next_byte(self, state: int, left: int) -> tuple[int, int] | None:
         """The smallest byte that leads nearer to the end, and where to: read off the edges of what is read there."""
         machine = self._machine
         states = machine.states
-        nearest = 256
-        for inside, after, _ in machine.threads(state):
+        nearest, owes = 256, False
+        for inside, after, obligation in machine.threads(state):
+            if obligation:
+                ahead = minimum_owing(states, inside, obligation) if inside else 0
+                owes = owes or machine.cost_behind(after) + ahead <= left
+                continue
             ways = [(inside, after)] if inside else [(start, then) for start, then, _ in machine.closure(after)]
             for start, then in ways:
                 within = left - machine.cost_behind(then)
                 if within > 0 and minimum(states, start) == within:
                     lows = (low for low, _, to in written_edges(states, start) if minimum(states, to) == within - 1)
-                    nearest = min(nearest, next(lows))
+                    nearest = min(nearest, next(lows, 256))
+        owing = self._try_bytes(state, left, nearest) if owes else None
+        if owing is not None or nearest == 256:
+            return owing
         return nearest, machine.advance_text(state, bytes([nearest]))
 
-    def _try_bytes(self, state: int, left: int) -> tuple[int, int] | None:
+    def _try_bytes(self, state: int, left: int, below: int = 256) -> tuple[int, int] | None:
         """The same where debts have a say, which no edge tells; None where no byte leads nearer."""
         machine = self._machine
-        for byte in np.flatnonzero(machine.next_bytes(state)).tolist():
+        for byte in np.flatnonzero(machine.next_bytes(state)[:below]).tolist():
             after = machine.advance_text(state, bytes([byte]))
             if after != DEAD and machine.cost(after) == left - 1:
                 return byte, after

@@ -68,3 +68,11 @@ def test_long_texts_are_the_first_in_byte_order_too() -> None:
     member = {"type": "object", "properties": {"a": {**long, "minLength": 596}}, "required": ["a"]}
     constraint = compile_bytes(guided.json_schema({"anyOf": [member, {"type": "array", "items": long, "minItems": 1}]}))
     assert constraint.shortest_text(constraint.start) == b'["' + b" " * 600 + b'"]'
+
+
+def test_a_name_that_must_not_be_a_word_ends_as_another() -> None:
+    """Behind the word the way on owes that the name be none, which no edge tells."""
+    schema = {"properties": {"ab": {"const": "a long text"}}, "additionalProperties": {"type": "integer"}}
+    constraint = compile_bytes(guided.json_schema({"type": "object", **schema}))
+    for begun, rest in ((b'{"a', b'":0}'), (b'{"ab', b' ":0}'), (b'{"abc', b'":0}')):
+        assert constraint.shortest_text(constraint.advance_bytes(constraint.start, begun)) == rest
