@@ -51,11 +51,16 @@ class Budgets:
         self._ends: Kept[At, _End] = Kept(_ENDS)
         self._free_ends: Kept[tuple[Place, Free], _FreeEnd] = Kept(_KEPT)
 
-    def row(self, at: At, limit: int, row: tokenset.Row) -> tokenset.Row:
-        """Of a mask, tokens behind which ``limit`` others are enough to end the text: perhaps not all such tokens."""
+    def prepare(self, at: At) -> _Reach:
+        """Find how far the tokens of a mask lead; the mask is found on the way."""
         reach = self._reaches.get(at)
         if reach is None:
             reach = self._reaches[at] = self._reach_of(at)
+        return reach
+
+    def row(self, at: At, limit: int, row: tokenset.Row) -> tokenset.Row:
+        """Of a mask, tokens behind which ``limit`` others are enough to end the text: perhaps not all such tokens."""
+        reach = self.prepare(at)
         if limit >= reach.all_tokens:
             return row
         found = np.zeros_like(row)

@@ -47,6 +47,7 @@ class AttributedConstraint(LiveConstraint):
         try:
             with self._lock:
                 at = self._values[state]
+                self._budgets.prepare(at)
                 row[:] = self._budgets.row(at, budget - 2, self._mask(state))
                 if self.language.may_end(at):
                     row |= self._eos_row

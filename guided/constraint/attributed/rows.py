@@ -8,23 +8,24 @@ another head (`heads`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
-from functools import lru_cache, partial
+from collections.abc import Hashable, Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from guided import tokenset
 from guided.constraint.attributed.heads import AFTER_NUMBER, AFTER_WORD, ONWARD, Head, Heads
 from guided.constraint.attributed.tables import AFTER_BACKSLASH, BEFORE_WORD, IN_QUOTES, IN_WORD
 from guided.constraint.attributed.walks import Crossing, Starts, Walked, single
-from guided.grammar.attributed.first import Begun
 from guided.grammar.attributed.kept import Kept
 from guided.grammar.attributed.language import AttributedLanguage
 from guided.grammar.attributed.lexis import MOST_BLANKS, MOST_NAME, ascii_lower, is_called
 from guided.grammar.attributed.nodes import LiteralForm
 from guided.grammar.attributed.states import ANY, MOST_QUOTED, WHOLE, At, Reading, read_lexeme
-from guided.grammar.attributed.threads import Lexeme, LexemeKind, Place
+from guided.grammar.attributed.threads import Lexeme, LexemeKind, Place, Thread
+from guided.grammar.attributed.watched import Log, Memory, watched
 from guided.grammar.attributed.words import Words, words_of
 from guided.vocab.vocabulary import Vocabulary
 
@@ -40,6 +41,8 @@ _OTHERS = 1024
 """Heads behind such names that are remembered."""
 _STEPPED = 1024
 """Walks along literals that are held to regular expressions which are remembered: 16 MB of rows at 128,000 tokens."""
+_REMEMBERED = 1 << 26
+"""Bytes of parts of rows that are remembered, with what was read for them."""
 _SHORT = 24
 """Bytes of a name that may still come: with fewer, all tokens are read byte by byte, not only the longer ones."""
 
@@ -56,25 +59,44 @@ class Rows:
         self.others: Kept[tuple[Walked, frozenset[str]], Head | None] = Kept(_OTHERS)
         """The heads behind names that mean nothing, by those that do."""
         self.stepped: Kept[tuple[Hashable, ...], _Stepped] = Kept(_STEPPED)
-        self._last: tuple[At, _Writing] | None = None
+        self.memory = Memory(_REMEMBERED)
+        self._last: tuple[At | None, tokenset.Row | None] = (None, None)
 
     def row(self, at: At) -> tokenset.Row:
         """The mask without end-of-text ids."""
-        written = self._written(at)
-        self._last = (at, written)
-        return written.row
+        at_last, row = self._last
+        return row if row is not None and at_last == at else self._written(at, False).row
 
     def groups(self, at: At) -> tuple[tokenset.Row, list[Group]]:
-        """The same row, and its tokens by where they end: perhaps more of them, or none where they are not told apart.
+        """The same row, and its tokens by where they end: perhaps more of them, or none where they are not told.
 
-        The mask was made just before, mostly.
+        The mask itself is asked for just behind, mostly.
         """
-        written = self._last[1] if self._last is not None and self._last[0] == at else self._written(at)
+        written = self._written(at, True)
+        self._last = (at, written.row)
         return written.row, written.groups()
 
-    def _written(self, at: At) -> _Writing:
+    def behind(self, head: Head, threads: list[Thread], is_watched: bool) -> Part | None:
+        """The tokens that may come at a head behind some threads; None where they are best found on the spot."""
+        if not self.language.is_watched:
+            return None
+        attributes = {id(one): one for _, one in threads}
+        numbers = {address: number for number, address in enumerate(attributes)}
+        key = (head, *[(stack, numbers[id(one)]) for stack, one in threads])
+        real = list(attributes.values())
+        found: Part | None = self.memory.recall(key, real)
+        if found is None and not is_watched and self.memory.is_worth(key):
+            log = Log()
+            roots = watched(real, log)
+            writing = _Writing(self, self.language.apart(), told=False)
+            writing.behind(head, [(stack, roots[numbers[id(one)]]) for stack, one in threads])
+            found = _part(writing.row)
+            self.memory.remember(key, log, found, found.words.nbytes + found.tokens.nbytes)
+        return found
+
+    def _written(self, at: At, told: bool) -> _Writing:
         """The row of a state, and what was found on the way."""
-        writing = _Writing(self)
+        writing = _Writing(self, self.language, told)
         room = MOST_QUOTED - len(at.text) if at.reading in (Reading.NAME, Reading.NAME_END) else MOST_QUOTED
         if at.utf8 != WHOLE or room < _SHORT or self._may_be_taken(at):
             self._walk(at, writing.row)
@@ -93,8 +115,7 @@ class Rows:
         if at.reading is not Reading.WORD or not self.language.takes_any_word(at.place):
             return False
         begun = ascii_lower(at.text.decode("utf-8", "replace"))
-        names = self.language.told_names(at.place)
-        return any(len(name) == MOST_NAME and name.startswith(begun) for name in names)
+        return any(len(name) == MOST_NAME and name.startswith(begun) for name in self.language.known_names(at.place))
 
     def after(self, at: At, token: int) -> At | None:
         """The state behind a token."""
@@ -145,11 +166,25 @@ class Group(NamedTuple):
 _UNHEARD_BEFORE = Free(Reading.BLANK)
 
 
+class Part(NamedTuple):
+    """Tokens of a row: the words of it that hold any, and which these are."""
+
+    words: NDArray[np.int64]
+    tokens: tokenset.Row
+
+
+def _part(row: tokenset.Row) -> Part:
+    words = np.flatnonzero(row)
+    return Part(words, row[words])
+
+
 class _Writing:
     """One row that is being written."""
 
-    def __init__(self, rows: Rows) -> None:
-        self.language = rows.language
+    def __init__(self, rows: Rows, language: AttributedLanguage, told: bool) -> None:
+        self.rows = rows
+        self.language = language
+        self.told = told
         self.heads = rows.heads
         self.walks = rows.walks
         self.root = rows.root
@@ -157,15 +192,15 @@ class _Writing:
         self.stepped = rows.stepped
         self.row = np.zeros(rows.vocabulary.n_words, np.uint32)
         self._groups: list[Group] = []
-        self._blanks: list[tuple[Callable[[Begun | None], Place | None], tokenset.Row, Free | None]] = []
-        """White space of which is only known that there is a place before it, and how this is found."""
-        self.here: Place
+        self._blanks: list[tuple[list[Thread], tokenset.Row, Free | None]] = []
+        """White space of which is only known that there is a place before it, and the threads of that."""
+        self.here: Place | None = None
         self.is_unheard = False
 
     def groups(self) -> list[Group]:
         """The tokens by where they end."""
-        for find, blanks, free in self._blanks:
-            place = find(None)
+        for threads, blanks, free in self._blanks:
+            place = self.language.threads.place_of(threads)
             assert place is not None, "white space stands behind places only"
             self._groups.append(Group(place, blanks, free))
         self._blanks.clear()
@@ -179,7 +214,7 @@ class _Writing:
         self.here = place
         match reading:
             case Reading.BLANK:
-                self._place(self.heads.head((0,), frozenset(), MOST_BLANKS - len(text)), place)
+                self._behind(self.heads.head((0,), frozenset(), MOST_BLANKS - len(text)), list(place.threads))
                 return
             case Reading.WORD:
                 self._words(self.root, place, text, IN_WORD)
@@ -212,9 +247,7 @@ class _Writing:
 
     def _resolved(self, at: At, closed: frozenset[int]) -> None:
         """Allow what may come when the lexeme in progress is over."""
-        place = self.language.resolved(at)
-        if place is not None:
-            self._place(self.heads.head((0,), closed), place)
+        self._lexeme_over(self.heads.head((0,), closed), at)
 
     def _place(self, head: Head, place: Place) -> None:
         """Allow what may come at a place, at a head."""
@@ -241,27 +274,33 @@ class _Writing:
                         self._quoted(begun, place, quote, b"", IN_QUOTES)
         self.here = before
 
-    def _behind(self, head: Head, find: Callable[[Begun | None], Place | None], is_there: Callable[[], bool]) -> None:
-        """Allow what may come at a head behind a lexeme; of its place no more is found than begins as the tokens do.
+    def _behind(self, head: Head, threads: list[Thread]) -> None:
+        """Allow what may come at a head behind some threads."""
+        if self.told:
+            self.behind(head, threads)
+        elif threads:
+            part = self.rows.behind(head, threads, self.language is not self.rows.language)
+            if part is None:
+                self.behind(head, threads)
+            elif part.words.size:
+                self.row[part.words] |= part.tokens
+
+    def behind(self, head: Head, threads: list[Thread]) -> None:
+        """The same, of which no more is found than begins as the tokens do.
 
         White space may come wherever there is a place; most of these are not made.
         """
-        place = find(head.begun) if head.begun.is_any else None
+        place = self.language.threads.place_of(threads, head.begun) if head.begun.is_any else None
         if place is not None:
             self._place(head, place)
-        elif head.blanks is not None and is_there():
+        elif head.blanks is not None and self.language.threads.lead_on(threads):
             self.row |= head.blanks
-            self._blanks.append((find, head.blanks, _UNHEARD_BEFORE if self.is_unheard else None))
+            self._blanks.append((threads, head.blanks, _UNHEARD_BEFORE if self.is_unheard else None))
 
     def _behind_unheard(self, head: Head, place: Place, lexeme: Lexeme) -> None:
         """The same behind names that mean nothing, one of which was read in the place of all."""
         before, self.is_unheard = self.is_unheard, True
-        threads = self.language.threads
-        self._behind(
-            head,
-            partial(threads.after, place, lexeme, False),
-            partial(threads.is_followed, place, lexeme, False),
-        )
+        self._behind(head, self.language.threads.reached(place, lexeme, False))
         self.is_unheard = before
 
     def _signs(self, head: Head, place: Place) -> None:
@@ -271,21 +310,21 @@ class _Writing:
             if found.row is not None:
                 self._allow(found.row)
             if found.behind is not None:
-                threads = self.language.threads
-                self._behind(
-                    found.behind,
-                    partial(threads.behind, place, behind),
-                    partial(threads.leads_on, place, behind),
-                )
+                self._behind(found.behind, self.language.threads.behind(place, behind))
 
     def _allow(self, row: tokenset.Row) -> None:
         """Allow tokens."""
         self.row |= row
-        self._groups.append(Group(self.here, row, _UNHEARD_BEFORE if self.is_unheard else None))
+        if self.told:
+            assert self.here is not None
+            self._groups.append(Group(self.here, row, _UNHEARD_BEFORE if self.is_unheard else None))
 
     def _free(self, row: tokenset.Row, reading: Reading, quote: int = 0) -> None:
         """Allow tokens that are part of a number, or of a free name or string."""
         self.row |= row
+        if not self.told:
+            return
+        assert self.here is not None
         free = _UNHEARD_BEFORE if self.is_unheard else Free(reading, quote)
         self._groups.append(Group(self.here, row, free))
 
@@ -331,8 +370,7 @@ class _Writing:
                 told |= walked.names.intersection(words.rests(before.encode("utf-8", "surrogatepass")))
             else:
                 told |= walked.names & words.members
-        names = self.language.told_names(place)
-        told |= walked.names.intersection(name[len(before) :] for name in names if name.startswith(before))
+        told |= self.language.told_names(place, walked.names, before)
         known = [crossing for name in sorted(told) for crossing in walked.by_name[name]]
         key = (walked, frozenset(told))
         if key not in self.others:
@@ -346,7 +384,7 @@ class _Writing:
 
     def _lexeme_over(self, head: Head, at: At) -> None:
         """Allow what may come at a head when a lexeme is over."""
-        self._behind(head, partial(self.language.resolved, at), partial(self.language.may_be_over, at))
+        self._behind(head, self.language.reached(at))
 
     # Numbers and signs ---------------------------------------------------------------------------------------------
 

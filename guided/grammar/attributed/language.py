@@ -6,6 +6,7 @@ A state is the place before the lexeme that is being read, how it is being read,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from copy import copy
 from functools import lru_cache
 from typing import Any
 
@@ -36,7 +37,7 @@ from guided.grammar.attributed.nodes import (
 from guided.grammar.attributed.pricing import NAMED, Pricing
 from guided.grammar.attributed.spellings import Spellings
 from guided.grammar.attributed.states import ANY, MOST_QUOTED, WHOLE, At, Reading, kind_in_quotes, read_lexeme
-from guided.grammar.attributed.threads import LexemeKind, Open, Place, Threads
+from guided.grammar.attributed.threads import LexemeKind, Open, Place, Thread, Threads
 from guided.grammar.attributed.words import Words, union, words_of
 
 __all__ = ["AttributedLanguage"]
@@ -48,6 +49,7 @@ _QUOTE = ord("'")
 _BACKSLASH = ord("\\")
 _BRACKET = ord("(")
 _NULL = 0
+_LETTERS = "abcdefghij_"
 _SMALL = frozenset(range(32)) | {127}
 
 
@@ -62,10 +64,17 @@ class AttributedLanguage:
         known: Callable[[Any], frozenset[str]],
         owed: Callable[[Any], int] = lambda _: 0,
         named: Callable[[Any], int] = lambda _: NAMED,
+        told: Callable[[Any, frozenset[str], str], frozenset[str]] | None = None,
     ) -> None:
-        """``known`` gives the names that an attribute tells from others; for ``owed`` and ``named`` see `Pricing`."""
+        """``known`` gives the names that an attribute tells from others; for ``owed`` and ``named`` see `Pricing`.
+
+        ``told`` gives those among some (`told_names`), where it is worth to watch what is read of attributes.
+        """
         self.lexis = lexis
         self._known = known
+        self._told = told
+        self.is_watched = told is not None
+        """Is it worth to watch what is read of attributes (`guided.grammar.attributed.watched`)?"""
         self.threads = Threads(grammar, attribute)
         self.pricing = Pricing(owed, named)
         self.closing = Closing(self.threads, lexis)
@@ -135,7 +144,21 @@ class AttributedLanguage:
         if at.reading is Reading.BLANK:
             return True
         found = read_lexeme(at, self.lexis)
-        return found is not None and self.threads.is_followed(at.place, *found)
+        return found is not None and self.threads.lead_on(self.threads.reached(at.place, *found))
+
+    def reached(self, at: At) -> list[Thread]:
+        """The threads behind the lexeme that is being read, none where it is not over here."""
+        if at.reading is Reading.BLANK:
+            return list(at.place.threads)
+        found = read_lexeme(at, self.lexis)
+        return [] if found is None else self.threads.reached(at.place, *found)
+
+    def apart(self) -> AttributedLanguage:
+        """The same language, which remembers nothing so far and keeps its places by itself."""
+        found = copy(self)
+        found.threads = self.threads.apart()
+        found._steps, found._following = Kept(_STEPS), Kept(_STATES)
+        return found
 
     def calls(self, place: Place, text: bytes) -> bool:
         """Is a word with a bracket a function whose name has it?"""
@@ -399,11 +422,11 @@ class AttributedLanguage:
         if first is None or at.reading is not Reading.WORD or not self.takes_any_word(at.place):
             return first
         # As any other name it may end sooner.
-        told = self.told_names(at.place)
-        for letter in b"abcdefghij_":
-            ending = bytes([letter])
-            name = ascii_lower((at.text + ending).decode("utf-8", "replace"))
-            if name not in told and not self._begins_listed(at.place, at.text + ending):
+        before = ascii_lower(at.text.decode("utf-8", "replace"))
+        told = self.told_names(at.place, frozenset(_LETTERS), before)
+        for letter in _LETTERS:
+            ending = letter.encode()
+            if letter not in told and not self._begins_listed(at.place, at.text + ending):
                 other = self._end_behind(at, ending, most)
                 if other is not None:
                     return min(first, other, key=len)
@@ -496,10 +519,17 @@ class AttributedLanguage:
         listed = self.listed_words(place)
         return (words_of(self.lexis.reserved), listed, _called(listed), *sets, *apart)
 
-    def told_names(self, place: Place) -> frozenset[str]:
+    def known_names(self, place: Place) -> frozenset[str]:
         """The names that the attributes of a place tell from others: no more change what may come behind them."""
-        attributes = {id(open_.attribute): open_.attribute for open_ in place.opens}
-        return frozenset().union(*map(self._known, attributes.values()))
+        return frozenset().union(*map(self._known, _attributes(place)))
+
+    def told_names(self, place: Place, among: frozenset[str], before: str) -> frozenset[str]:
+        """Those of some texts which, behind the one ``before``, are such names."""
+        told = self._told
+        if told is None:
+            names = [name[len(before) :] for name in self.known_names(place) if name.startswith(before)]
+            return among.intersection(names)
+        return frozenset().union(*(told(one, among, before) for one in _attributes(place)))
 
     def row(self, at: At, tree: Any) -> None:
         """None: masks are made by `guided.constraint.attributed`."""
@@ -525,6 +555,11 @@ class AttributedLanguage:
                 case Literal(kind=kind):
                     found[kind.label] = None
         return ", ".join(list(found)[:MOST_SHOWN]) + (" ..." if len(found) > MOST_SHOWN else "")
+
+
+def _attributes(place: Place) -> Iterable[Any]:
+    """Those of the terminals that may come, each once."""
+    return {id(one): one for _, one in place.ways}.values()
 
 
 @lru_cache(maxsize=4096)

@@ -8,11 +8,13 @@ decides (a column or a function, a bracket or a query).
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from copy import copy
 from enum import Enum
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from guided.grammar.attributed.first import Begun, First, FirstSets
+from guided.grammar.attributed.kept import Kept
 from guided.grammar.attributed.lexis import is_called
 from guided.grammar.attributed.nodes import (
     Keyword,
@@ -29,7 +31,7 @@ from guided.grammar.attributed.nodes import (
 from guided.grammar.attributed.spellings import Spellings
 from guided.grammar.attributed.words import Words, words_of
 
-__all__ = ["Lexeme", "LexemeKind", "Open", "Place", "Plan", "Stack", "Threads"]
+__all__ = ["Lexeme", "LexemeKind", "Open", "Place", "Plan", "Stack", "Thread", "Threads"]
 
 
 class LexemeKind(Enum):
@@ -77,6 +79,8 @@ class Open(NamedTuple):
 
 _PLACES = 1 << 14
 """Places that are kept: some 100 MB; a mask looks at 8 on average."""
+Thread = tuple[Stack | None, Any]
+"""What is still to be read, and the attribute."""
 Way = tuple[Terminal | None, Stack | None]
 """A terminal that may come next, None for the end of the text, and the stack behind it."""
 
@@ -175,13 +179,13 @@ class Place:
     Identity is equality: `Threads` keeps one object for each set of threads.
     """
 
-    def __init__(self, threads: tuple[tuple[Stack | None, Any], ...], ways: tuple[Ways, ...], plan: Plan) -> None:
+    def __init__(self, threads: tuple[Thread, ...], ways: tuple[Ways, ...], plan: Plan) -> None:
         self.threads = threads
         self.ways = ways
         self.plan = plan
         self.followed: dict[tuple[Lexeme, Begun | None], Place | None] = {}
-        self.is_followed: dict[Lexeme, bool] = {}
-        """What `Threads` has found behind lexemes, and only whether there is a place."""
+        self.reached: dict[Lexeme, list[Thread]] = {}
+        """The places, and the threads, that `Threads` has found behind lexemes."""
         self.least: int | None = None
         self.most: int | None = None
         """Bytes to an end, as `guided.grammar.attributed.pricing` has found them."""
@@ -265,6 +269,7 @@ class Threads:
         self._behind: dict[tuple[First, Stack | None], tuple[Way, ...]] = {}
         self._ways: dict[tuple[Stack | None, int, Begun | None], tuple[Any, tuple[Ways, ...]]] = {}
         self._plans: dict[tuple[int, ...], Plan] = {}
+        self._leads: Kept[tuple[tuple[Stack | None, int], ...], bool] = Kept(_PLACES)
         first = self.place([(self.push(start, None), attribute)])
         assert first is not None
         self.start = first
@@ -278,16 +283,16 @@ class Threads:
             found = self._stacks[key] = Stack(node, below, price)
         return found
 
-    def place(self, threads: Iterable[tuple[Stack | None, Any]], begun: Begun | None = None) -> Place | None:
+    def place(self, threads: Iterable[Thread], begun: Begun | None = None) -> Place | None:
         """The place of these threads, None where nothing can follow and the text may not end."""
-        return self._place([(stack, self._attributes.setdefault(one, one)) for stack, one in threads], begun)
+        return self.place_of(self._kept(threads), begun)
 
-    def behind(self, place: Place, entries: Iterable[Entry], begun: Begun | None = None) -> Place | None:
-        """The place behind some entries of a place's plan; with ``begun`` see `after`."""
-        return self._place([(stack, place.ways[number].attribute) for number, stack in entries], begun)
+    def _kept(self, threads: Iterable[Thread]) -> list[Thread]:
+        """Threads whose attributes are each the one of its kind."""
+        return [(stack, self._attributes.setdefault(one, one)) for stack, one in threads]
 
-    def _place(self, threads: list[tuple[Stack | None, Any]], begun: Begun | None = None) -> Place | None:
-        """The place of threads whose attributes are each the one of its kind."""
+    def place_of(self, threads: list[Thread], begun: Begun | None = None) -> Place | None:
+        """The same of threads that were `reached`, whose attributes are each the one of its kind."""
         ordered = {(stack, id(one)): (stack, one) for stack, one in threads}
         key = frozenset(ordered)
         found = self._places.get(key) if begun is None else self._parts.get((begun, key))
@@ -316,8 +321,17 @@ class Threads:
         """Forget all places; those that are held elsewhere go on to work, and equal ones are two objects then."""
         for place in (*self._places.values(), *self._parts.values()):
             place.followed.clear()
-            place.is_followed.clear()
-        for kept in (self._places, self._parts, self._ways, self._attributes, self._plans, self._behind, self._stacks):
+            place.reached.clear()
+        for kept in (
+            self._places,
+            self._parts,
+            self._ways,
+            self._attributes,
+            self._plans,
+            self._behind,
+            self._stacks,
+            self._leads,
+        ):
             kept.clear()
 
     def _open(self, stack: Stack | None, attribute: Any, begun: Begun | None) -> tuple[Ways, ...]:
@@ -363,30 +377,39 @@ class Threads:
         """
         found = place.followed.get((lexeme, begun), place)
         if found is place:
-            if lexeme.kind is LexemeKind.SIGN:
-                found = self.behind(place, place.plan.behind_signs.get(lexeme.text, ()), begun)
-            else:
-                found = self.place(_read(place, lexeme, reserved), begun)
+            found = self.place_of(self.reached(place, lexeme, reserved), begun)
             place.followed[lexeme, begun] = found
         return found
 
-    def is_followed(self, place: Place, lexeme: Lexeme, reserved: bool) -> bool:
-        """Is there a place behind a lexeme?  It is not made: most that a mask asks for are never come to."""
-        found = place.followed.get((lexeme, None), place)
-        if found is not place:
-            return found is not None
-        known = place.is_followed.get(lexeme)
-        if known is None:
+    def reached(self, place: Place, lexeme: Lexeme, reserved: bool) -> list[Thread]:
+        """The threads behind a lexeme, of which no place is made; for ``reserved`` see `after`."""
+        found = place.reached.get(lexeme)
+        if found is None:
             if lexeme.kind is LexemeKind.SIGN:
-                known = self.leads_on(place, place.plan.behind_signs.get(lexeme.text, ()))
+                found = self.behind(place, place.plan.behind_signs.get(lexeme.text, ()))
             else:
-                known = any(self._may_follow(*thread) for thread in _read(place, lexeme, reserved))
-            place.is_followed[lexeme] = known
-        return known
+                found = self._kept(_read(place, lexeme, reserved))
+            place.reached[lexeme] = found
+        return found
 
-    def leads_on(self, place: Place, entries: Iterable[Entry]) -> bool:
-        """Is there a place behind some entries of a place's plan?"""
-        return any(self._may_follow(stack, place.ways[number].attribute) for number, stack in entries)
+    def behind(self, place: Place, entries: Iterable[Entry]) -> list[Thread]:
+        """The threads behind some entries of a place's plan."""
+        return [(stack, place.ways[number].attribute) for number, stack in entries]
+
+    def lead_on(self, threads: list[Thread]) -> bool:
+        """Is there a place of threads that were `reached`?  It is not made: few are ever come to."""
+        key = tuple([(stack, id(one)) for stack, one in threads])
+        found = self._leads.get(key)
+        if found is None:
+            found = self._leads[key] = any(self._may_follow(*thread) for thread in threads)
+        return found
+
+    def apart(self) -> Threads:
+        """Threads of the same grammar that keep their places by themselves."""
+        found = copy(self)
+        found._attributes, found._places, found._parts, found._ways = {}, {}, {}, {}
+        found._leads = Kept(_PLACES)
+        return found
 
     def _may_follow(self, stack: Stack | None, attribute: Any) -> bool:
         """May anything follow, or the text end?"""
@@ -411,10 +434,10 @@ def _each_once(ways: Iterable[Ways]) -> tuple[Ways, ...]:
     return tuple({(id(one.behind), id(one.attribute)): one for one in ways}.values())
 
 
-def _read(place: Place, lexeme: Lexeme, reserved: bool) -> list[tuple[Stack | None, Any]]:
+def _read(place: Place, lexeme: Lexeme, reserved: bool) -> list[Thread]:
     """The threads behind a lexeme that is no sign."""
     kind, text, written = lexeme
-    found: list[tuple[Stack | None, Any]] = []
+    found: list[Thread] = []
     if kind in (LexemeKind.NUMBER, LexemeKind.STRING):
         form = LiteralForm.NUMBER if kind is LexemeKind.NUMBER else LiteralForm.STRING
         held = False

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from guided.grammar.attributed.watched import asked, gathered, grown, later
 from guided.grammar.sql.query import limits
-from guided.grammar.sql.query.kinds import can_derive, may_be_named, mergeable, with_source
-from guided.grammar.sql.query.nesting import Binding, Nesting
-from guided.grammar.sql.query.relations import Relation, Source, bare_columns, mergeable_names, starred
+from guided.grammar.sql.query.kinds import can_derive, may_be_named, mergeable, own_source, with_source
+from guided.grammar.sql.query.nesting import Binding
+from guided.grammar.sql.query.relations import Relation, Source, bare_columns, mergeable_names
 from guided.grammar.sql.query.scope import (
     Call,
     CallKind,
@@ -21,9 +22,12 @@ from guided.grammar.sql.query.scope import (
     barred_below,
     bind,
     conflicts,
+    has_star,
+    is_demanded,
     unbound,
-    waiting_names,
+    waiting_among,
 )
+from guided.grammar.sql.query.set_operations import result_of, terms_of
 
 Change = Callable[[Query], Query | None]
 
@@ -109,70 +113,6 @@ def leave_operand(query: Query) -> Query:
     return around._replace(relation=None, nesting=nesting, mixture=query.mixture)
 
 
-def result_of(query: Query) -> tuple[str | None, ...]:
-    """The columns of a query that is whole: of a set operation those of its first part."""
-    return query.result if query.result is not None else query.columns
-
-
-def next_part(query: Query) -> Query | None:
-    """The next query of a set operation; none behind one that is recursive."""
-    recursion = query.recursion
-    if (recursion is not None and recursion.is_used) or not limits.part_fits(query):
-        return None
-    if query.no_star and any(output.star is not None for output in query.outputs):
-        return None
-    result = result_of(query)
-    return Query(
-        query.parent,
-        query.sees_parent,
-        query.tables,
-        result=result,
-        terms=query.terms | terms_of(query),
-        width=len(result),
-        nesting=Nesting(query.nesting.around, chained=query.nesting.chained),
-        parts=query.parts + 1,
-        laws=query.laws,
-        no_limit=query.no_limit,
-        no_star=query.no_star,
-        mixture=query.mixture,
-        recursion=recursion,
-    )
-
-
-def next_intersected(query: Query) -> Query | None:
-    """The next query behind INTERSECT; with the one before it MariaDB makes it a table, which sees no query around."""
-    return None if query.sees_parent and query.parts > 1 else next_part(query)
-
-
-def next_united(query: Query) -> Query | None:
-    """The next query behind UNION, which may be recursive."""
-    part = next_part(query)
-    if part is None or part.recursion is None or part.recursion.relation is not None:
-        return part
-    around = part.parent
-    assert around is not None
-    relation = around.relation if around.relation is not None else Relation(part.result or ())
-    return part._replace(recursion=part.recursion._replace(relation=relation))
-
-
-def terms_of(query: Query) -> frozenset[str]:
-    """The names by which ORDER BY of a set operation finds columns of one of its queries.
-
-    Beside aliases these are names that mean the column itself, not one of a query around or of the other side of USING.
-    """
-    if query.clause is Clause.VALUES:
-        return frozenset()
-    merged = frozenset().union(*(source.merged for source in query.sources))
-    plain = frozenset() if query.sees_parent else bare_columns(query.sources).unique - merged
-    return frozenset(
-        output.name for output in query.outputs if output.name is not None and (output.is_alias or output.name in plain)
-    ).union(*(_starred_names(query) if output.star == "" else () for output in query.outputs))
-
-
-def _starred_names(query: Query) -> frozenset[str]:
-    return frozenset(name for name in starred(query.sources) if name is not None)
-
-
 deeper = limits.opened(1)
 """A bracket."""
 shallower = limits.closed
@@ -183,17 +123,39 @@ shallower = limits.closed
 
 def begin_item(query: Query) -> Query | None:
     """One more column, if as many are demanded."""
-    if query.width is not None and (len(query.outputs) >= query.width or query.is_starred):
+    if is_demanded(query) and _is_wide(query):
         return None
-    if any(output.is_lonely for output in query.outputs):
-        return None
-    if len(query.outputs) >= limits.MOST_ITEMS:
+    if (query.is_distinct and _is_lonely(query)) or not limits.fits_item(query):
         return None
     return begun(query)._replace(item=Item.FRESH, taint=Taint.NONE, item_of="", has_call=False)
 
 
+@asked("width", "outputs")
+def _is_wide(query: Query) -> bool:
+    """Has the result as many columns as are demanded?"""
+    assert query.width is not None
+    return len(query.outputs) >= query.width or query.is_starred
+
+
+@gathered("outputs", False)
+def _is_lonely(output: Output) -> bool:
+    """Has a column a name that another could have as well?"""
+    return output.is_lonely
+
+
+_READ = frozenset(("item", "taint", "named"))
+
+
+def _plain_output(query: Query) -> Output:
+    """The column that was read, whatever its name is."""
+    return Output(query.item if isinstance(query.item, str) else None, query.taint, is_alias=query.named)
+
+
 def end_item(query: Query) -> Query | None:
     """The column is whole; None where it must have another name."""
+    if not query.is_distinct and not query.barred and not query.laws.selected_first:
+        output = later(query, _READ, _plain_output)
+        return grown(query, "outputs", output)._replace(item=Item.FRESH, taint=Taint.NONE, named=False)
     name = query.item if isinstance(query.item, str) else None
     output = Output(name, query.taint, is_alias=query.named)
     if query.is_distinct and name is None:
@@ -215,41 +177,54 @@ def end_item(query: Query) -> Query | None:
 
 def end_items(query: Query) -> Query | None:
     """Behind the last column: as many as are demanded."""
-    return query if query.width is None or len(query.outputs) == query.width or query.is_starred else None
+    return query if not is_demanded(query) or _is_filled(query) else None
+
+
+@asked("width", "outputs")
+def _is_filled(query: Query) -> bool:
+    """Has the result just as many columns as are demanded?"""
+    return len(query.outputs) == query.width or query.is_starred
 
 
 def all_columns(query: Query) -> Query | None:
     """``*``; where a number of columns is demanded it is alone, and FROM must have as many."""
-    alone = query.width is not None or query.laws.star_first or query.is_distinct
-    if (alone and query.outputs) or (query.no_star and query.width is not None):
+    demanded = is_demanded(query)
+    alone = demanded or query.laws.star_first or query.is_distinct
+    if (alone and query.outputs) or (query.no_star and demanded):
         return None
-    if not _may_be_starred(query) or (query.width is not None and limits.is_leaf(query)):
+    if not _may_be_starred(query) or (demanded and limits.is_leaf(query)):
         return None
-    return query._replace(outputs=(*query.outputs, Output(None, star="")), needs_from=True)
+    return grown(query, "outputs", Output(None, star=""))._replace(needs_from=True)
 
 
 def _may_be_starred(query: Query) -> bool:
-    return sum(output.star is not None for output in query.outputs) < limits.MOST_STARS
+    return not has_star(query) or sum(output.star is not None for output in query.outputs) < limits.MOST_STARS
 
 
 def all_columns_of(query: Query) -> Query | None:
     """``t.*``."""
     if not _may_be_starred(query):
         return None
-    if query.width is not None or (query.outputs and query.is_distinct):
+    if is_demanded(query) or (query.is_distinct and query.outputs):
         return None
     if query.barred and any(pending.column in query.barred for pending in query.pending):
         return None
-    pending = query.pending | {Pending(query.name, "*", True)}
-    return query._replace(outputs=(*query.outputs, Output(None, star=query.name)), pending=pending, name="")
+    waits = grown(query, "pending", Pending(query.name, "*", True))
+    return grown(waits, "outputs", Output(None, star=query.name))._replace(name="")
 
 
 def complex_value(query: Query) -> Query:
     """An operator: what is read is no column alone."""
     grouping = query.clause is Clause.GROUP and query.laws.selected_first
-    if (query.clause is not Clause.SELECT and not grouping) or query.item is Item.COMPLEX:
+    if (query.clause is not Clause.SELECT and not grouping) or is_complex(query):
         return query
     return query._replace(item=Item.COMPLEX)
+
+
+@asked("item")
+def is_complex(query: Query) -> bool:
+    """Is what was read no column alone?"""
+    return query.item is Item.COMPLEX
 
 
 def operator(query: Query) -> Query | None:
@@ -355,7 +330,13 @@ def begin_from(query: Query) -> Query:
 
 def without_alias(query: Query) -> Query | None:
     """A relation that goes by its own name."""
-    return None if not query.name or query.name in query.own_names else with_source(query, query.name)
+    return own_source(query) if _is_unnamed(query) else None
+
+
+@asked("name", "sources")
+def _is_unnamed(query: Query) -> bool:
+    """Has no source the name of the relation that was read?"""
+    return bool(query.name) and query.name not in query.own_names
 
 
 def begin_arguments(relation: Relation) -> Change:
@@ -387,7 +368,7 @@ def comma(query: Query) -> Query | None:
     if not query.laws.comma_apart:
         return query
     bare = bare_columns(query.sources)
-    bound = waiting_names(query) & (bare.unique | bare.ambiguous)
+    bound = waiting_among(query, bare.unique | bare.ambiguous)
     if any(pending.qualifier is not None and pending.column in bound for pending in unbound(query)):
         return None
     return query._replace(chain=len(query.sources))
@@ -405,7 +386,7 @@ def settled(query: Query) -> Query | None:
 
 def may_widen(query: Query) -> Query | None:
     """One more source, unless FROM has all the columns or sources that it may have."""
-    full = query.missing_columns == 0 or (len(query.sources) >= limits.MOST_SOURCES and bind(query) is not None)
+    full = query.missing_columns == 0 or (not limits.fits_source(query) and bind(query) is not None)
     return None if full else query
 
 

@@ -9,11 +9,11 @@ from guided.grammar.attributed.nodes import Names
 from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query import limits
 from guided.grammar.sql.query.catalog import Catalog
-from guided.grammar.sql.query.changes import result_of
 from guided.grammar.sql.query.kinds import may_end
 from guided.grammar.sql.query.nesting import Nesting
 from guided.grammar.sql.query.relations import NOTHING, Relation
 from guided.grammar.sql.query.scope import Query, Recursion
+from guided.grammar.sql.query.set_operations import result_of
 
 __all__ = [
     "CommonTable",

@@ -6,36 +6,39 @@ from collections.abc import Iterable
 from enum import Enum
 
 from guided.grammar.attributed.nodes import Names
+from guided.grammar.attributed.watched import asked, gathered, grown, later
 from guided.grammar.attributed.words import Words, union, words_of
 from guided.grammar.sql.query import limits
-from guided.grammar.sql.query.catalog import Catalog, Function
+from guided.grammar.sql.query.catalog import Catalog
 from guided.grammar.sql.query.relations import NOTHING, ROW_NAMES, Relation, Source, bare_columns, mergeable_names
 from guided.grammar.sql.query.scope import (
-    Call,
-    CallKind,
     Clause,
     Item,
+    Output,
     Pending,
     Query,
     Taint,
+    aliases,
     bare_names,
     barred_below,
     barred_by_star,
-    has_windows,
+    has_star,
     is_full,
     is_local,
     knows,
     must_be_whole,
     refer,
     unbound,
+    used_of,
+    waiting_among,
     waiting_names,
 )
 from guided.grammar.sql.query.values import read_column
 
 __all__ = [
-    "AliasOfColumn", "AliasOfSource", "BareColumn", "FixedName", "FunctionName", "Joining", "MergedColumn",
-    "QualifiedColumn", "Qualifier", "TableName", "can_derive", "may_be_named", "may_end", "mergeable", "read_atom",
-    "waits_for_alias", "wanted_names", "wants_alias", "with_source",
+    "AliasOfColumn", "AliasOfSource", "BareColumn", "FixedName", "Joining", "MergedColumn", "QualifiedColumn",
+    "Qualifier", "TableName", "can_derive", "has_taint", "may_be_named", "may_end", "mergeable", "own_source",
+    "read_atom", "waits_for_alias", "wanted_names", "wants_alias", "with_source",
 ]  # fmt: skip
 
 _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
@@ -47,24 +50,31 @@ def written_bytes(names: Words) -> int:
     return 2 + max((len(name) + name.count(b'"') for name in names.sorted), default=0)
 
 
+@asked("item")
+def _is_fresh(query: Query) -> bool:
+    """Was nothing of the column read?"""
+    return query.item is Item.FRESH
+
+
 def read_atom(query: Query, name: str | None = None, taint: Taint = Taint.NONE, qualifier: str = "") -> Query:
     """The query behind an operand; ``name`` is the column's when it is one, with its ``qualifier``."""
-    item = query.item
+    item: str | Item
     if query.clause is Clause.SELECT or (query.clause is Clause.GROUP and query.laws.selected_first):
-        if query.laws.selected_first and query.item is Item.FRESH:
+        is_fresh = _is_fresh(query)
+        if query.laws.selected_first and is_fresh:
             query = query._replace(item_of=qualifier)
         # The number of a row has the name of the primary key, where that is the same.
         is_named = name is not None and name not in ROW_NAMES
-        item = name if is_named and name is not None and item is Item.FRESH else Item.COMPLEX
+        item = name if is_named and name is not None and is_fresh else Item.COMPLEX
         taint = max(query.taint, taint, key=lambda one: one.value)
-    else:
-        taint = query.taint
-    return query._replace(item=item, taint=taint, alone=False, name="", is_mixed=False, values=None, held=None)
+        query = query._replace(item=item, taint=taint)
+    return query._replace(alone=False, name="", is_mixed=False, values=None, held=None)
 
 
-def is_aggregate(query: Query) -> bool:
-    """Does the result stand for groups of rows?"""
-    return query.grouped or any(output.taint is Taint.AGGREGATE for output in query.outputs)
+@gathered("outputs", False)
+def has_taint(output: Output, taints: tuple[Taint, ...]) -> bool:
+    """Holds a column of the result any of these?"""
+    return output.taint in taints
 
 
 def recursive(query: Query) -> dict[str, Relation]:
@@ -72,7 +82,7 @@ def recursive(query: Query) -> dict[str, Relation]:
     found = query.recursion
     if found is None or found.relation is None or found.is_used or query.parent is None:
         return {}
-    if any(output.taint is not Taint.NONE for output in query.outputs):
+    if has_taint(query, (Taint.AGGREGATE, Taint.WINDOW)):
         return {}
     return {found.name: found.relation}
 
@@ -127,7 +137,7 @@ class BareColumn:
                     every = self.catalog.columns
                 free = self.catalog.forward
             else:
-                bare = bare_names(at, inner=at is not query)
+                bare = bare_names(at, at is not query)
                 found |= bare.unique - hidden
                 hidden |= bare.unique | bare.ambiguous
                 if at is query and not at.laws.selected_first:
@@ -138,17 +148,13 @@ class BareColumn:
             return Names(listed, free, ROW_NAMES)
         return Names(union(frozenset((listed, every))) if found - every.members else every, free, ROW_NAMES)
 
-    def _aliases(self, query: Query) -> set[str]:
+    def _aliases(self, query: Query) -> frozenset[str]:
         """Names of the result that may be used; what holds an aggregate only where aggregates may be."""
         if query.clause in (Clause.ON, Clause.FROM, Clause.WINDOW):
-            return set()
+            return frozenset()
         late = query.clause in (Clause.HAVING, Clause.ORDER) and not is_local(query)
         limit = Taint.WINDOW if query.clause is Clause.ORDER and late else Taint.AGGREGATE if late else Taint.NONE
-        return {
-            output.name
-            for output in query.outputs
-            if output.name is not None and output.is_alias and output.taint.value <= limit.value
-        }
+        return aliases(query, limit)
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query in which it was used."""
@@ -198,7 +204,7 @@ class Qualifier:
                 found.update(name for name, _ in at.tables)
                 free = True
             else:
-                found.update(source.name for source in at.sources if source.name)
+                found.update(at.own_names - {""})
             at = None if is_local(at) else at.outside
         listed = words_of(name for name in found if self.after(query, name) is not None)
         return Names(listed if sure is None else union(frozenset((listed, sure))) if len(listed) else sure, free)
@@ -208,12 +214,18 @@ class Qualifier:
         noted = query._replace(name=name)
         if self.column is None:
             return noted
-        columns = self.column.allowed(noted)
-        return noted if columns.free or len(columns.words) else None
+        return noted if self.column.is_any(query, name) else None
 
     def suggested(self, query: Query) -> Iterable[str]:
         """None: a number is shorter."""
         return ()
+
+
+_OF_COLUMN = (
+    "sources", "bound", "clause", "pending", "parent", "sees_parent", "laws", "chain", "plain", "outputs",
+    "tables", "recursion", "barred", "is_distinct", "nesting", "calls",
+)  # fmt: skip
+"""Fields that tell which columns a qualifier has."""
 
 
 class QualifiedColumn:
@@ -224,10 +236,20 @@ class QualifiedColumn:
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
         self.price = written_bytes(catalog.columns)
+        self.named = asked(*_OF_COLUMN)(self._named)
+        self.is_any = asked(*_OF_COLUMN)(self._is_any)
+
+    def _is_any(self, query: Query, name: str) -> bool:
+        """Has a qualifier a column?"""
+        columns = self._named(query, name)
+        return columns.free or bool(len(columns.words))
 
     def allowed(self, query: Query) -> Names:
         """The columns of the source; of one that FROM is to introduce those of relations that have all used so far."""
-        name = query.name
+        return self.named(query, query.name)
+
+    def _named(self, query: Query, name: str) -> Names:
+        """The columns of a qualifier."""
         at: Query | None = query
         while at is not None:
             source = at.source(name)
@@ -252,10 +274,10 @@ class QualifiedColumn:
             if source is not None:
                 return Names(words_of(source.relation.named))
             outside = outside.outside
-        used = {pending.column for pending in query.pending if pending.qualifier == name} - {"*"}
+        used = used_of(query, name) - {"*"}
         relations = [*recursive(query).values(), *(relation for _, relation in query.tables)]
         fitting = words_of(column for one in relations if used <= one.names for column in one.names)
-        fitting = union(frozenset((fitting, self.catalog.columns_beside(frozenset(used)))))
+        fitting = union(frozenset((fitting, self.catalog.columns_beside(used))))
         return Names(fitting, self.catalog.forward)
 
     def after(self, query: Query, name: str) -> Query | None:
@@ -304,14 +326,13 @@ class TableName:
         bare = bare_columns(query.sources)
         if self.joining is Joining.NATURAL:
             return not relation.names & bare_columns(query.sources[query.chain :]).ambiguous
-        return not (waiting_names(query) & relation.names & (bare.unique | bare.ambiguous))
+        return not waiting_among(query, relation.names & (bare.unique | bare.ambiguous))
 
     def allowed(self, query: Query) -> Names:
         """All of which some FROM can be made."""
         free = self.joining is Joining.USING or not query.sources
         barred = barred_below(query, merging=True)
-        starred = any(output.star is not None for output in query.outputs)
-        if free and not query.tables and not starred and not barred:
+        if free and not query.tables and not barred and not has_star(query):
             return Names(self.catalog.tables)
         names = {*self.catalog.relations, *(name for name, _ in query.tables)}
         found = (name for name in names if self.fits(query, self._relation(query, name)))
@@ -362,10 +383,25 @@ class TableName:
         return found
 
 
+@asked("sources", "pending")
 def can_derive(query: Query) -> bool:
     """May a sub-query that is not joined with USING be a source?  Only while nothing could become ambiguous by it."""
     bare = bare_columns(query.sources)
-    return not waiting_names(query) & (bare.unique | bare.ambiguous)
+    return not waiting_among(query, bare.unique | bare.ambiguous)
+
+
+@asked("pending", "sources", "relation")
+def _awaited(query: Query) -> tuple[str, ...]:
+    """The names that wait for a source which the relation that was read can be."""
+    waiting = sorted({pending.qualifier for pending in unbound(query) if pending.qualifier is not None})
+    return tuple(name for name in waiting if _may_go_by(query, name))
+
+
+@asked("pending", "sources", "relation")
+def _may_go_by(query: Query, name: str) -> bool:
+    """May it be a source of this name?"""
+    assert query.relation is not None
+    return used_of(query, name) - {"*"} <= query.relation.named and name not in query.own_names
 
 
 class AliasOfSource:
@@ -380,28 +416,19 @@ class AliasOfSource:
 
     def allowed(self, query: Query) -> Names:
         """Names in use before FROM that fit, and any other."""
-        awaited = words_of(name for name in self._awaited(query) if name not in self.excluded)
+        awaited = words_of(name for name in _awaited(query) if name not in self.excluded)
         return Names(awaited, True, self.excluded)
-
-    def _awaited(self, query: Query) -> list[str]:
-        waiting = sorted({pending.qualifier for pending in unbound(query) if pending.qualifier is not None})
-        return [name for name in waiting if self._fits(query, name)]
-
-    def _fits(self, query: Query, name: str) -> bool:
-        assert query.relation is not None
-        used = {pending.column for pending in query.pending if pending.qualifier == name} - {"*"}
-        return used <= query.relation.named and name not in query.own_names
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the source."""
-        if name in self.excluded or not self._fits(query, name) or not may_end(query, name):
+        if name in self.excluded or not _may_go_by(query, name) or not may_end(query, name):
             return None
         return with_source(query, name)
 
     def suggested(self, query: Query) -> Iterable[str]:
         """What is awaited, else a letter."""
-        awaited = self._awaited(query)[:1]
-        return awaited or [letter for letter in _LETTERS if self._fits(query, letter)][:1]
+        awaited = _awaited(query)[:1]
+        return awaited or [letter for letter in _LETTERS if _may_go_by(query, letter)][:1]
 
 
 def wants_alias(query: Query) -> bool:
@@ -418,17 +445,36 @@ def waits_for_alias(query: Query) -> bool:
 
 def with_source(query: Query, name: str) -> Query:
     """The query with the relation that was read as a source."""
+    return grown(query, "sources", later(query, _RELATION, _source_of, name))._replace(name="", relation=None)
+
+
+_RELATION = frozenset(("relation",))
+_NAMED_RELATION = frozenset(("relation", "name"))
+
+
+def _source_of(query: Query, name: str) -> Source:
     assert query.relation is not None
-    return query._replace(sources=(*query.sources, Source(name, query.relation)), name="", relation=None)
+    return Source(name, query.relation)
+
+
+def own_source(query: Query) -> Query:
+    """The query with the relation that was read as a source by its own name."""
+    return grown(query, "sources", later(query, _NAMED_RELATION, _own_source_of))._replace(name="", relation=None)
+
+
+def _own_source_of(query: Query) -> Source:
+    return _source_of(query, query.name)
 
 
 def may_be_named(query: Query, name: str) -> bool:
     """May the next column of the result have a name?"""
-    if name in query.barred:
+    if query.barred and name in query.barred:
         return False
+    if not query.is_distinct:
+        return True
     # A column that goes by its text, which has a bracket, is not told from one with the same name in quotes.
     others = [output.name for output in query.outputs if output.star is None]
-    return not query.is_distinct or not (name in others or ("(" in name and None in others))
+    return not (name in others or ("(" in name and None in others))
 
 
 class AliasOfColumn:
@@ -449,7 +495,7 @@ class AliasOfColumn:
         """The query with the name noted."""
         if name in self.excluded or not name or not may_be_named(query, name):
             return None
-        if any(output.star is not None for output in query.outputs) and query.is_distinct:
+        if query.is_distinct and has_star(query):
             # It must not be a column of any source that is still to come.
             known = self.catalog.columns.members.union(*(relation.names for _, relation in query.tables))
             if name in known or any(name == pending.column for pending in query.pending):
@@ -508,60 +554,6 @@ def mergeable(query: Query) -> frozenset[str]:
     """The columns by which the last source can be joined with USING."""
     *left, right = query.sources[query.chain :]
     return mergeable_names(tuple(left), right) - right.merged
-
-
-def _is_in_aggregate(query: Query | None) -> bool:
-    """Is the text in the arguments of an aggregate of a query, or of one around it?"""
-    while query is not None:
-        if is_local(query):
-            return True
-        query = query.parent
-    return False
-
-
-class FunctionName:
-    """A function of one kind, where such may be called."""
-
-    def __init__(self, functions: dict[str, Function], kind: CallKind, *, is_attached: bool = False) -> None:
-        """``is_attached``: the bracket belongs to the names, and stands right behind them."""
-        self.functions = {f"{name}(": function for name, function in functions.items()} if is_attached else functions
-        self.kind = kind
-        self.label = {CallKind.SCALAR: "a function", CallKind.AGGREGATE: "an aggregate"}.get(kind, "a window function")
-        self._words = words_of(self.functions)
-        self.price = 1
-
-    def allowed(self, query: Query) -> Names:
-        """All of the kind, or none."""
-        return Names(self._words if self._may_be_called(query) else words_of(()))
-
-    def _may_be_called(self, query: Query) -> bool:
-        if not limits.has_room(query, limits.WINDOW if self.kind is CallKind.WINDOW else limits.CALL):
-            return False
-        if self.kind is CallKind.SCALAR:
-            return True
-        within = {call.kind for call in query.calls}
-        if self.kind is CallKind.AGGREGATE:
-            ordered = query.clause in (Clause.ORDER, Clause.WINDOW) and is_aggregate(query)
-            late = query.clause in (Clause.SELECT, Clause.HAVING)
-            if query.laws.one_aggregate and _is_in_aggregate(query.parent):
-                return False
-            return (late or ordered) and CallKind.AGGREGATE not in within
-        return has_windows(query) and not within - {CallKind.SCALAR}
-
-    def after(self, query: Query, name: str) -> Query | None:
-        """The query with the call open."""
-        function = self.functions[name]
-        taint = {CallKind.AGGREGATE: Taint.AGGREGATE, CallKind.WINDOW: Taint.WINDOW}.get(self.kind, Taint.NONE)
-        changed = limits.opened(limits.CALL)(read_atom(query, None, taint))
-        if changed is None:
-            return None
-        if query.is_distinct:
-            changed = changed._replace(has_call=True)
-        return changed._replace(calls=(*query.calls, Call(self.kind, function.low, function.high)))
-
-    def suggested(self, query: Query) -> Iterable[str]:
-        """None: a number is shorter."""
-        return ()
 
 
 def may_end(query: Query, name: str) -> bool:

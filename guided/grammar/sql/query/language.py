@@ -12,9 +12,10 @@ from guided.grammar.sql.query.dialects.mariadb import mariadb
 from guided.grammar.sql.query.dialects.postgresql.dialect import POSTGRESQL
 from guided.grammar.sql.query.dialects.sqlite import SQLITE
 from guided.grammar.sql.query.owing import named, owed
-from guided.grammar.sql.query.scope import Query, known_names
+from guided.grammar.sql.query.scope import Query
 from guided.grammar.sql.query.select.mysql.statement import select as select_of_mysql
 from guided.grammar.sql.query.select.statement import select
+from guided.grammar.sql.query.told import known_names, told_names
 from guided.grammar.sql.query.typed import columns as typed_columns
 from guided.grammar.sql.query.typed import owing as typed_owing
 from guided.grammar.sql.query.typed import scope as typed_scope
@@ -64,4 +65,4 @@ def query_language(schema: DatabaseSchema, *, forward: bool = True) -> Attribute
     if (lexis.string_quotes or lexis.text_quotes) and catalog.has_values:
         # A value in the quotes of names has its letter case.
         lexis = replace(lexis, keeps_case=True)
-    return AttributedLanguage(grammar, Query(laws=dialect.laws), lexis, known_names, owed, named)
+    return AttributedLanguage(grammar, Query(laws=dialect.laws), lexis, known_names, owed, named, told_names)

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from guided.grammar.attributed.watched import asked
 from guided.grammar.sql.query.nesting import Around, Binding, Nesting
-from guided.grammar.sql.query.scope import Clause, Query
+from guided.grammar.sql.query.scope import Clause, Query, has_star, is_part
 
 __all__ = [
     "CALL", "CASE", "CAST", "FILTER", "LIMIT", "MEMBERS", "MOST_CHAINED", "MOST_ITEMS", "MOST_SOURCES", "MOST_STARS",
-    "TABLE", "WINDOW",
-    "begun", "binds", "clause_fits", "closed", "fits_columns", "has_room", "is_leaf", "may_define",
-    "may_enter", "nested", "opened",
-    "part_fits", "used", "window_fits", "window_opened",
+    "TABLE", "WINDOW", "begun", "binds", "clause_fits", "closed", "fits_columns", "fits_item", "fits_source",
+    "has_room", "is_leaf", "may_define", "may_enter", "nested", "opened", "part_fits", "used", "window_fits",
+    "window_opened",
 ]  # fmt: skip
 
 PARSER_STACK = 100
@@ -71,10 +71,14 @@ _OPERATORS = {Binding.OR: 2, Binding.AND: 2, Binding.NOT: 1, Binding.RANGE: 7, B
 def used(query: Query) -> int:
     """Entries of the parser's stack that are in use before an operand."""
     nesting = query.nesting
-    found = nesting.around + _CLAUSES[query.clause] + nesting.held + _COMPOUND * (query.result is not None)
-    if query.parent is None or len(query.tables) > len(query.parent.tables):
-        found += _WITH
-    return found + sum(_OPERATORS[binding] for binding in nesting.operators)
+    found = nesting.around + _CLAUSES[query.clause] + nesting.held + _COMPOUND * is_part(query)
+    return found + _WITH * _has_with(query) + sum(_OPERATORS[binding] for binding in nesting.operators)
+
+
+@asked("parent", "tables")
+def _has_with(query: Query) -> bool:
+    """May a WITH be open?"""
+    return query.parent is None or len(query.tables) > len(query.parent.tables)
 
 
 def has_room(query: Query, cost: int) -> bool:
@@ -82,6 +86,7 @@ def has_room(query: Query, cost: int) -> bool:
     return used(query) + cost + _EXPRESSION + _OPERAND <= PARSER_STACK
 
 
+@asked("nesting")
 def is_leaf(query: Query) -> bool:
     """Is there no room for a sub-query in FROM?  No name may then wait for one."""
     return query.nesting.around + _QUERY > PARSER_STACK
@@ -157,6 +162,7 @@ def binds(query: Query, binding: Binding) -> Query | None:
     return found if used(found) + _OPERAND <= PARSER_STACK else None
 
 
+@asked("parts", "nesting")
 def part_fits(query: Query) -> bool:
     """May one more query follow in a set operation?"""
     return query.parts < MOST_PARTS and query.nesting.around + _CLAUSES[
@@ -164,11 +170,36 @@ def part_fits(query: Query) -> bool:
     ] + _COMPOUND + _WITH + _OPERAND <= (PARSER_STACK)
 
 
+_SPARE = 8
+"""Items that a question about few of them leaves room for."""
+
+
+def fits_item(query: Query) -> bool:
+    """May one more column be written?"""
+    return _has_few_items(query) or len(query.outputs) < MOST_ITEMS
+
+
+@asked("outputs", spare=_SPARE)
+def _has_few_items(query: Query) -> bool:
+    return len(query.outputs) + _SPARE < MOST_ITEMS
+
+
+def fits_source(query: Query) -> bool:
+    """May one more source follow, though no name waits for it?"""
+    return _has_few_sources(query) or len(query.sources) < MOST_SOURCES
+
+
+@asked("sources", spare=_SPARE)
+def _has_few_sources(query: Query) -> bool:
+    return len(query.sources) + _SPARE < MOST_SOURCES
+
+
+@asked("outputs", "sources", "pending")
 def fits_columns(query: Query, more: int) -> bool:
     """May FROM have so many more columns?"""
-    stars = sum(output.star is not None for output in query.outputs)
-    if not stars:
+    if not has_star(query):
         return True
+    stars = sum(output.star is not None for output in query.outputs)
     there = sum(len(source.relation.columns) for source in query.sources)
     most = MOST_COLUMNS - _PENDING_COLUMNS if query.pending else MOST_COLUMNS
     return len(query.outputs) + stars * (there + more) <= most

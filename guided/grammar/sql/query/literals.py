@@ -10,7 +10,7 @@ from guided.grammar.attributed.words import Words, words_of
 from guided.grammar.sql.query import limits
 from guided.grammar.sql.query.kinds import read_atom
 from guided.grammar.sql.query.relations import ROW_NAMES
-from guided.grammar.sql.query.scope import Clause, Pending, Query, Taint, is_full, is_local, refer
+from guided.grammar.sql.query.scope import Clause, Pending, Query, Taint, has_output, has_star, is_full, is_local, refer
 
 __all__ = [
     "AnyString",
@@ -37,7 +37,7 @@ class Number:
             return None
         if query.clause is Clause.COMPOUND_ORDER:
             return words_of(str(place + 1) for place in range(len(query.result or ())))
-        if any(output.star is not None for output in query.outputs):
+        if has_star(query):
             return words_of(
                 str(place + 1) for place in range(len(query.columns) if query.clause is Clause.ORDER else 0)
             )
@@ -161,7 +161,7 @@ class QuotedString:
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query behind it; a FROM that comes later must not make it an ambiguous column."""
-        if name in ROW_NAMES or any(output.name == name for output in query.outputs):
+        if name in ROW_NAMES or has_output(query, name):
             return None
         changed = refer(query, Pending(None, name, is_local(query), True))
         return None if changed is None else read_atom(changed)

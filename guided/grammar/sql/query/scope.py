@@ -13,18 +13,17 @@ from collections import Counter
 from enum import Enum
 from typing import NamedTuple
 
+from guided.grammar.attributed.watched import asked, gathered, grown
 from guided.grammar.attributed.words import Words
 from guided.grammar.sql.query.laws import SQLITE_LAWS, Laws
 from guided.grammar.sql.query.nesting import Nesting
 from guided.grammar.sql.query.relations import ROW_NAMES, Bare, Relation, Source, bare_columns, starred
 
 __all__ = [
-    "Call", "CallKind", "Clause", "Item", "Mixture",
-    "Output", "Pending", "Query", "Recursion", "Taint", "Window", "WindowNeed",
-    "WindowUse",
-    "bare_names", "barred_below", "barred_by_star", "bind", "conflicts", "has_windows", "is_barred", "is_full",
-    "is_local", "known_names",
-    "knows", "must_be_whole", "refer", "unbound", "waiting_names",
+    "Call", "CallKind", "Clause", "Item", "Mixture", "Output", "Pending", "Query", "Recursion", "Taint", "Window",
+    "WindowNeed", "WindowUse", "aliases", "bare_names", "barred_below", "barred_by_star", "bind", "conflicts",
+    "has_output", "has_star", "has_windows", "is_barred", "is_demanded", "is_full", "is_local", "is_part", "knows",
+    "must_be_whole", "refer", "unbound", "used_of", "waiting_among", "waiting_names",
 ]  # fmt: skip
 
 
@@ -239,17 +238,17 @@ class Query(NamedTuple):
     @property
     def own_names(self) -> frozenset[str]:
         """The names of the sources."""
-        return frozenset(source.name for source in self.sources)
+        return _own_names_of(self)
 
     @property
     def is_starred(self) -> bool:
         """Is `*` all that a query of a demanded width has?"""
-        return self.width is not None and bool(self.outputs) and self.outputs[-1].star is not None
+        return is_demanded(self) and bool(self.outputs) and self.outputs[-1].star is not None
 
     @property
     def missing_columns(self) -> int | None:
         """Columns that FROM must still add where it has to have a number of them, else None."""
-        return self.width - len(starred(self.sources)) if self.width is not None and self.is_starred else None
+        return _missing_columns(self) if is_demanded(self) else None
 
     def source(self, name: str) -> Source | None:
         """The source of this query by a name."""
@@ -275,29 +274,69 @@ class Query(NamedTuple):
         return tuple(found)
 
 
-def known_names(query: Query) -> frozenset[str]:
-    """The names that mean something in a query or around it."""
-    found: set[str] = set()
-    at: Query | None = query
-    while at is not None:
-        for pending in at.pending:
-            found.add(pending.column)
-            found.add(pending.qualifier or "")
-        for source in at.sources:
-            found.add(source.name)
-            found |= source.relation.names
-        found.update(output.name or "" for output in at.outputs)
-        found.update(name or "" for name in at.result or ())
-        found.update(name for name, _ in at.tables)
-        if at.relation is not None:
-            found |= at.relation.names
-        found.add(at.name)
-        found.update(use.name for use in at.uses)
-        found.update(window.name for window in at.defined)
-        if at.recursion is not None and at.recursion.relation is not None:
-            found |= at.recursion.relation.names
-        at = at.parent
-    return frozenset(found)
+@asked("width")
+def is_demanded(query: Query) -> bool:
+    """Is a number of columns demanded?"""
+    return query.width is not None
+
+
+@asked("sources")
+def _own_names_of(query: Query) -> frozenset[str]:
+    return frozenset(source.name for source in query.sources)
+
+
+@asked("outputs", "sources", "width")
+def _missing_columns(query: Query) -> int | None:
+    assert query.width is not None
+    return query.width - len(starred(query.sources)) if query.is_starred else None
+
+
+@gathered("outputs", False)
+def has_star(output: Output) -> bool:
+    """Has the result all columns of some source?"""
+    return output.star is not None
+
+
+@gathered("outputs", frozenset[str]())
+def aliases(output: Output, most: Taint) -> frozenset[str]:
+    """The names that were given with AS to columns of the result which hold no more than this."""
+    named = output.is_alias and output.name is not None and output.taint.value <= most.value
+    return frozenset((output.name,)) if named and output.name is not None else frozenset()
+
+
+@gathered("outputs", False)
+def has_output(output: Output, name: str) -> bool:
+    """Has a column of the result a name?"""
+    return output.name == name
+
+
+@gathered("pending", frozenset[str]())
+def waiting_among(pending: Pending, names: frozenset[str]) -> frozenset[str]:
+    """Those of some names that wait for FROM without a qualifier."""
+    return names & {pending.column} if pending.qualifier is None else frozenset()
+
+
+@gathered("pending", frozenset[str]())
+def used_of(pending: Pending, qualifier: str) -> frozenset[str]:
+    """The columns that wait with a qualifier."""
+    return frozenset((pending.column,)) if pending.qualifier == qualifier else frozenset()
+
+
+@asked("pending", "sources")
+def _must_wait(query: Query, is_alone: bool) -> bool:
+    """Does a name wait that no query around can bind?  Of such none are known where the query is alone."""
+    return any(is_alone or pending.local for pending in unbound(query))
+
+
+@asked("sources")
+def _has_sources(query: Query) -> bool:
+    return bool(query.sources)
+
+
+@asked("result")
+def is_part(query: Query) -> bool:
+    """Is it a later query of a set operation?"""
+    return query.result is not None
 
 
 def is_local(query: Query) -> bool:
@@ -305,7 +344,8 @@ def is_local(query: Query) -> bool:
     return any(call.kind is CallKind.AGGREGATE for call in query.calls)
 
 
-def bare_names(query: Query, *, inner: bool = False) -> Bare:
+@asked("sources", "clause", "laws", "chain", "is_loose", "calls", "outputs", "plain", "alone")
+def bare_names(query: Query, inner: bool = False) -> Bare:
     """The names without a qualifier that the clause knows of the query itself; ambiguous ones are refused.
 
     ``inner``: is it a query within that asks?
@@ -378,12 +418,12 @@ def knows(query: Query, qualifier: str, column: str) -> bool:
 
 def is_barred(query: Query, column: str) -> bool:
     """Would a column of some source get into the result by its star, though none of that name may be there?"""
-    return any(output.star is not None for output in query.outputs) and column in barred_by_star(query)
+    return column in barred_by_star(query)
 
 
 def barred_by_star(query: Query) -> frozenset[str]:
     """The names that no column of a source may have, since the result has all of them."""
-    if not any(output.star is not None for output in query.outputs):
+    if not has_star(query):
         return frozenset()
     named = frozenset(output.name for output in query.outputs if output.name is not None)
     return query.barred | (named if query.is_distinct else frozenset())
@@ -395,7 +435,7 @@ def barred_below(query: Query, *, merging: bool) -> frozenset[str]:
     if query.chain and merging:
         # The sources before the last comma cannot be joined by USING.
         before, chain = bare_columns(query.sources[: query.chain]), bare_columns(query.sources[query.chain :])
-        barred |= (waiting_names(query) & (before.unique | before.ambiguous)) - chain.unique
+        barred |= waiting_among(query, before.unique | before.ambiguous) - chain.unique
     return barred
 
 
@@ -407,8 +447,24 @@ MOST_QUALIFIERS = 24
 
 def is_full(query: Query, qualifier: str | None) -> bool:
     """May no more names of a source, or without one, wait for FROM?"""
+    if _few_wait(query):
+        return False
     waiting = {pending.qualifier for pending in query.pending}
     return len(query.pending) >= MOST_PENDING or (qualifier not in waiting and len(waiting) >= MOST_QUALIFIERS)
+
+
+_SPARE = 8
+"""Names that a question about few of them leaves room for."""
+
+
+@asked("pending", spare=_SPARE)
+def _few_wait(query: Query) -> bool:
+    """Do so few names wait for FROM that some more may?"""
+    if len(query.pending) + _SPARE >= MOST_PENDING:
+        return False
+    return len(query.pending) + _SPARE < MOST_QUALIFIERS or (
+        len({pending.qualifier for pending in query.pending}) + _SPARE < MOST_QUALIFIERS
+    )
 
 
 def has_windows(query: Query) -> bool:
@@ -426,10 +482,10 @@ def refer(query: Query, pending: Pending, *, inner: bool = False) -> Query | Non
         return None
     if not query.bound and query.clause is Clause.SELECT:
         barred = is_barred(query, pending.column)
-        return None if barred else query._replace(pending=query.pending | {pending})
+        return None if barred else grown(query, "pending", pending)
     qualifier, column, local, optional = pending
     if qualifier is None:
-        bare = bare_names(query, inner=inner)
+        bare = bare_names(query, inner)
         if column in bare.ambiguous:
             return None
         if column in bare.unique:
@@ -437,10 +493,10 @@ def refer(query: Query, pending: Pending, *, inner: bool = False) -> Query | Non
                 return None
             if query.clause is Clause.ON:
                 # Sources that come later must not make it ambiguous.
-                return query._replace(pending=query.pending | {pending}, is_joined=True)
+                return grown(query._replace(is_joined=True), "pending", pending)
             return query
         if optional and query.clause is Clause.ON:
-            query = query._replace(pending=query.pending | {pending})
+            query = grown(query, "pending", pending)
     else:
         source = query.source(qualifier)
         if source is not None:
@@ -452,23 +508,31 @@ def refer(query: Query, pending: Pending, *, inner: bool = False) -> Query | Non
     return None if changed is None else query._replace(parent=changed)
 
 
+@asked("sources", "pending", "is_distinct", "outputs")
 def conflicts(query: Query) -> frozenset[str]:
     """Pending names without a qualifier that several sources have."""
-    bare = bare_columns(query.sources)
-    if query.is_distinct and any(output.star == "" for output in query.outputs):
-        return bare.ambiguous
-    return bare.ambiguous & waiting_names(query)
+    ambiguous = bare_columns(query.sources).ambiguous
+    if not ambiguous or (query.is_distinct and has_output_of_all(query)):
+        return ambiguous
+    return waiting_among(query, ambiguous)
+
+
+@gathered("outputs", False)
+def has_output_of_all(output: Output) -> bool:
+    """Has the result all columns of all sources?"""
+    return output.star == ""
 
 
 def waiting_names(query: Query) -> frozenset[str]:
     """Names without a qualifier that must not become ambiguous by a source."""
     found = frozenset(pending.column for pending in query.pending if pending.qualifier is None)
-    if query.is_distinct and any(output.star == "" for output in query.outputs):
+    if query.is_distinct and has_output_of_all(query):
         bare = bare_columns(query.sources)
         return found | bare.unique | bare.ambiguous
     return found
 
 
+@asked("pending", "sources")
 def unbound(query: Query) -> frozenset[Pending]:
     """Pending names that no source of the query has."""
     bare = bare_columns(query.sources)
@@ -483,12 +547,14 @@ def unbound(query: Query) -> frozenset[Pending]:
 
 def bind(query: Query) -> Query | None:
     """The query behind its FROM clause, None while some name waits for a source."""
-    if conflicts(query) or (query.needs_from and not query.sources):
+    if query.needs_from and not _has_sources(query):
         return None
+    if _must_wait(query, query.outside is None) or conflicts(query):
+        return None
+    left = _left_strings(query)
+    missing = unbound(query)
     after = query._replace(pending=frozenset(), bound=True, clause=Clause.WHERE, relation=None, name="")
-    taken = bare_columns(query.sources).unique
-    left = (pending for pending in query.pending if pending.optional and pending.column not in taken)
-    for pending in sorted((*unbound(query), *left), key=str):
+    for pending in sorted((*missing, *left), key=str) if missing or left else ():
         outside = after.outside
         if outside is None or pending.local:
             if pending.optional:
@@ -501,6 +567,18 @@ def bind(query: Query) -> Query | None:
         if changed is None:
             return None
         after = after._replace(parent=changed)
-    if after.width is not None and len(after.columns) != after.width:
+    if is_demanded(after) and not _is_of_width(after):
         return None
     return after
+
+
+@asked("pending", "sources")
+def _left_strings(query: Query) -> frozenset[Pending]:
+    """Pending names that are strings where no query around has such a column."""
+    taken = bare_columns(query.sources).unique
+    return frozenset(pending for pending in query.pending if pending.optional and pending.column not in taken)
+
+
+@asked("outputs", "sources", "width")
+def _is_of_width(query: Query) -> bool:
+    return len(query.columns) == query.width

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ import guided
 from guided import tokenset
 from guided.constraint.attributed import AttributedConstraint
 from guided.grammar.attributed.threads import Lexeme, LexemeKind
+from guided.grammar.attributed.watched import Watched
 from guided.grammar.sql import Column, DatabaseSchema, Table
 from guided.grammar.sql.query.language import query_language
 from tests.amounts import ALL, crossed, each, some
@@ -192,9 +196,77 @@ def test_whether_a_place_is_there_is_told_without_making_it(dialect: str) -> Non
         lexemes += [Lexeme(kind, word, word) for word in words for kind in (LexemeKind.WORD, LexemeKind.QUOTED)]
         lexemes += [Lexeme(LexemeKind.NUMBER, "0"), Lexeme(LexemeKind.STRING, "")]
         # Asked first, so that the place behind is not known yet.
-        told = [threads.is_followed(place, lexeme, False) for lexeme in lexemes]
+        told = [threads.lead_on(threads.reached(place, lexeme, False)) for lexeme in lexemes]
         made = [threads.after(place, lexeme, False) is not None for lexeme in lexemes]
         assert told == made
         found[0] += made.count(False)
         found[1] += made.count(True)
     assert min(found) > 20
+
+
+@pytest.mark.parametrize(("seed", "dialect"), crossed(range(4), DIALECTS[:2], share=4))
+def test_rows_that_are_remembered_are_those_that_would_be_found(
+    seed: int, dialect: str, vocabulary: guided.Vocabulary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Along random texts, against a constraint that has no memory; what is said to be read is all that is."""
+    monkeypatch.setattr(Watched, "ask", _checked(Watched.ask))
+    rng = random.Random(seed)
+    language = query_language(replace(SCHEMA, dialect=dialect), forward=bool(seed % 2))
+    fast, slow = (AttributedConstraint(language, vocabulary) for _ in range(2))
+    found = [0]
+    monkeypatch.setattr(slow._rows, "behind", lambda *_: None)
+    recall = fast._rows.memory.recall
+
+    def counted(*args: Any) -> Any:
+        part = recall(*args)
+        found[0] += part is not None
+        return part
+
+    monkeypatch.setattr(fast._rows.memory, "recall", counted)
+    monkeypatch.setattr(fast._rows.memory, "is_worth", lambda _: True)
+    row, other = (np.zeros(vocabulary.n_words, np.uint32) for _ in range(2))
+    for _ in range(some(240, 6)):
+        text = begun(rng, language, rng.choice([4, 12, 25]), rare=rng.random() < 0.3)[0].encode()
+        state = slow_state = fast.start
+        for byte in text:
+            if rng.random() < 0.4:
+                fast.fill_mask(state, row)
+                slow.fill_mask(slow_state, other)
+                assert (row == other).all(), text
+            state, slow_state = fast.advance(state, byte), slow.advance(slow_state, byte)
+            assert state and slow_state
+    assert found[0] > 100
+
+
+def _checked(ask: Callable[..., Any]) -> Callable[..., Any]:
+    """`Watched.ask`, but that looks at what is read besides."""
+
+    def checked(self: Any, key: Any, find: Any, direct: Any, fields: frozenset[str], spare: int = 0) -> Any:
+        if self._real.__class__ is not Watched and not self._changes:
+            read: set[str] = set()
+            direct(_Reader(self._real, read))
+            assert read <= fields, key
+        return ask(self, key, find, direct, fields, spare)
+
+    return checked
+
+
+class _Reader:
+    """An attribute that notes which fields are read of it."""
+
+    def __init__(self, real: Any, read: set[str]) -> None:
+        self.__dict__ = {"_real": real, "_read": read}
+
+    def __getattr__(self, name: str) -> Any:
+        kind = type(self._real)
+        if name in kind._fields:
+            self._read.add(name)
+            return getattr(self._real, name)
+        found = kind.__dict__[name]
+        return found.fget(self) if isinstance(found, property) else partial(found, self)
+
+    def _replace(self, **values: Any) -> Any:
+        made = _Reader(self._real, self._read)
+        made.__dict__.update({name: value for name, value in self.__dict__.items() if name not in values})
+        made.__dict__.update(values)
+        return made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from guided.grammar.attributed.nodes import Action, Name, Node, Sign, Spelled, choice, listed, maybe, seq, words
 from guided.grammar.sql.query import changes as do
-from guided.grammar.sql.query import kinds
+from guided.grammar.sql.query.function_names import FunctionName
 from guided.grammar.sql.query.scope import CallKind
 from guided.grammar.sql.query.select.parts import Parts
 from guided.grammar.sql.query.select.windows import over
@@ -18,7 +18,7 @@ def call(parts: Parts) -> Node:
 
 
 def _call_of(parts: Parts, kind: CallKind) -> Node:
-    name = Name(kinds.FunctionName(parts.catalog.functions_of(kind), kind), Spelled.WORD)
+    name = Name(FunctionName(parts.catalog.functions_of(kind), kind), Spelled.WORD)
     # What may refuse stands before the comma, behind which something must follow.
     arguments = seq(Action(do.argument), listed(parts.expression, seq(Action(do.argument), parts.comma)))
     some = choice(seq(), arguments)

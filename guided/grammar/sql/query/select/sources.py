@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from guided.grammar.attributed.nodes import Action, Choice, Name, Node, Spelled, Star, choice, listed, maybe, seq, words
+from guided.grammar.attributed.watched import asked
 from guided.grammar.sql.query import changes as do
 from guided.grammar.sql.query import kinds
 from guided.grammar.sql.query.dialect import TableFunction
@@ -71,11 +72,12 @@ def may_join(parts: Parts, joining: kinds.Joining) -> do.Change:
     """Is there any source that can be joined so?"""
     name = kinds.TableName(parts.catalog, joining)
 
-    def change(query: Query) -> Query | None:
+    @asked("sources", "pending", "outputs", "tables", "barred", "chain", "is_distinct", "width", "recursion", "parent")
+    def is_any(query: Query) -> bool:
         derived = joining is kinds.Joining.PLAIN and do.may_derive(query) is not None
-        return query if derived or len(name.allowed(query).words) else None
+        return derived or bool(len(name.allowed(query).words))
 
-    return change
+    return lambda query: query if is_any(query) else None
 
 
 def _source(parts: Parts, joining: kinds.Joining) -> Node:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from guided.grammar.attributed.nodes import Action, Name, Node, Sign, Star, choice, listed, maybe, seq, words
 from guided.grammar.sql.query import changes as do
 from guided.grammar.sql.query import common_tables as tables
+from guided.grammar.sql.query import set_operations as sets
 from guided.grammar.sql.query.catalog import Catalog
 from guided.grammar.sql.query.dialect import Dialect
 from guided.grammar.sql.query.scope import Clause
@@ -25,8 +26,8 @@ def select(catalog: Catalog, dialect: Dialect) -> Node:
 
 def _compound(parts: Parts) -> Node:
     one = choice(core(parts), _values(parts))
-    united = seq(Action(do.next_united), words("UNION"), maybe(words("ALL")), one)
-    compared = seq(Action(do.next_part), choice(words("INTERSECT"), words("EXCEPT")), one)
+    united = seq(Action(sets.next_united), words("UNION"), maybe(words("ALL")), one)
+    compared = seq(Action(sets.next_part), choice(words("INTERSECT"), words("EXCEPT")), one)
     behind = choice(seq(), seq(Action(do.not_of_values), maybe(_order(parts)), maybe(_limit(parts))))
     return seq(maybe(_with(parts)), one, Star(choice(united, compared)), behind)
 

@@ -21,6 +21,7 @@ from guided.grammar.attributed.nodes import (
 from guided.grammar.sql.query import changes as do
 from guided.grammar.sql.query import kinds
 from guided.grammar.sql.query import windows as window
+from guided.grammar.sql.query.function_names import FunctionName
 from guided.grammar.sql.query.literals import AnyString, Size
 from guided.grammar.sql.query.scope import CallKind, Mixture
 from guided.grammar.sql.query.select.mysql.parts import MysqlParts
@@ -71,9 +72,9 @@ def _name(parts: MysqlParts, kind: CallKind, only: tuple[str, ...] = (), but: tu
     tight = {name: function for name, function in functions.items() if name in attached}
     found = []
     if loose:
-        found.append(seq(Name(kinds.FunctionName(loose, kind), Spelled.WORD), parts.open))
+        found.append(seq(Name(FunctionName(loose, kind), Spelled.WORD), parts.open))
     if tight:
-        found.append(Name(kinds.FunctionName(tight, kind, is_attached=True), Spelled.WORD))
+        found.append(Name(FunctionName(tight, kind, is_attached=True), Spelled.WORD))
     return choice(*found)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from guided.grammar.attributed.nodes import Action, Name, Node, Sign, Star, choice, listed, maybe, seq, words
 from guided.grammar.sql.query import changes as do
 from guided.grammar.sql.query import common_tables as tables
+from guided.grammar.sql.query import set_operations as sets
 from guided.grammar.sql.query import windows as window
 from guided.grammar.sql.query.catalog import Catalog
 from guided.grammar.sql.query.dialect import Dialect
@@ -29,9 +30,9 @@ def select(catalog: Catalog, dialect: Dialect) -> Node:
 def _more(parts: MysqlParts, one: Node) -> Node:
     """A set operation and its right side."""
     every = maybe(choice(words("ALL"), words("DISTINCT")))
-    united = seq(Action(do.next_united), words("UNION"), every, one)
-    common = seq(Action(do.next_intersected), words("INTERSECT"), every, one)
-    return choice(united, common, seq(Action(do.next_part), words("EXCEPT"), every, one))
+    united = seq(Action(sets.next_united), words("UNION"), every, one)
+    common = seq(Action(sets.next_intersected), words("INTERSECT"), every, one)
+    return choice(united, common, seq(Action(sets.next_part), words("EXCEPT"), every, one))
 
 
 def _compound(parts: MysqlParts) -> Node:
