@@ -56,14 +56,15 @@ def step_rows(
     """For each row the state after its token and that state's mask, as `Constraint.advance` and ``kept_row`` say.
 
     ``budgets`` are the tokens that are left behind this one; None: no limit.  A mask may be written to the array of
-    ``rows[i]``.  Nothing is said of a row that takes more than a moment or comes to a limit, whose text ends or cannot
-    go on, or that is near the end of its budget; and of no row of a grammar with a lexer, nor of what is no
-    `Constraint`.  `Constraint.advance` is for all of these.
+    ``rows[i]``.  Nothing is said of a row that asks for what is not made yet, as where a first mask would be, that takes
+    more than a moment or comes to a limit, whose text ends or cannot go on, or that is near the end of its budget; and of
+    no row of a grammar with a lexer, nor of what is no `Constraint`.  `Constraint.advance` is for all of these.
 
     >>> import guided, numpy
     >>> from guided.constraint.effects.shared_rows import with_address
     >>> vocabulary = guided.Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), None], eos_ids=[256])
     >>> constraint = guided.compile(guided.regex("a?bc"), vocabulary)
+    >>> first = constraint.kept_row(constraint.start)
     >>> rows = [with_address(numpy.zeros(9, numpy.uint32)) for _ in range(2)]
     >>> step, refused = step_rows([constraint] * 2, [constraint.start] * 2, list(b"ac"), [None] * 2, rows)
     >>> step.state == constraint.advance(constraint.start, ord("a")), refused

@@ -90,12 +90,7 @@ class OwnLoop:
                 raise UnsupportedError(
                     f"drafts leave out passes, and {name}=True asks for something of each", remedy="Leave it out."
                 )
-        if getattr(call.config, "cache_implementation", None) in OTHER_CACHES:
-            raise UnsupportedError(
-                f"cache_implementation={call.config.cache_implementation!r} asks for a cache of transformers' own loop,"
-                " and rows with drafts or steering have one that forks and rolls back",
-                remedy='Leave it out; "static" and "dynamic" change nothing here.',
-            )
+        check_cache_kind(getattr(call.config, "cache_implementation", None))
         if drafting is not None:
             check_cache(model)
         max_length = int(call.config.max_length)
@@ -154,6 +149,8 @@ def run_own_loop(request: Request) -> list[Generation]:
     try:
         pair = request.stack.adaptive
         check_loop_options(request.options, "drafts and steering" if pair is None else type(pair).__name__)
+        # transformers would make such a cache before it asks us, and on a machine without its driver that fails.
+        check_cache_kind(request.options.get("cache_implementation"))
         call = _prepared(request, vocabulary)
         repeats = len(call.input_ids) // len(request.prompts)
         prompts = [prompt for prompt in request.prompts for _ in range(repeats)]
@@ -189,6 +186,16 @@ def _prepared(request: Request, vocabulary: Vocabulary) -> GenerateCall:
     options = {name: value for name, value in request.options.items() if name != "streamer"}
     call_transformers(replace(request, options=options), vocabulary, custom_generate=look)
     return replace(found[0], streamer=request.options.get("streamer"))
+
+
+def check_cache_kind(kind: str | None) -> None:
+    """Raises `UnsupportedError` for a cache that our loop has no use for, by transformers' name."""
+    if kind in OTHER_CACHES:
+        raise UnsupportedError(
+            f"cache_implementation={kind!r} asks for a cache of transformers' own loop,"
+            " and rows with drafts or steering have one that forks and rolls back",
+            remedy='Leave it out; "static" and "dynamic" change nothing here.',
+        )
 
 
 def check_cache(model: TransformersModel) -> None:
