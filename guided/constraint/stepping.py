@@ -56,9 +56,10 @@ def step_rows(
     """For each row the state after its token and that state's mask, as `Constraint.advance` and ``kept_row`` say.
 
     ``budgets`` are the tokens that are left behind this one; None: no limit.  A mask may be written to the array of
-    ``rows[i]``.  Nothing is said of a row that asks for what is not made yet, as where a first mask would be, that takes
-    more than a moment or comes to a limit, whose text ends or cannot go on, or that is near the end of its budget; and of
-    no row of a grammar with a lexer, nor of what is no `Constraint`.  `Constraint.advance` is for all of these.
+    ``rows[i]``.  Nothing is said of a row that asks for what is not made yet, as where a first mask would be; that
+    takes more than a moment or comes to a limit; whose text ends or cannot go on; or that is near the end of its
+    budget.  Nor of a row of a grammar with a lexer, or of what is no `Constraint`.  `Constraint.advance` is for all of
+    these.
 
     >>> import guided, numpy
     >>> from guided.constraint.effects.shared_rows import with_address
