@@ -269,7 +269,8 @@ class Threads:
         self._behind: dict[tuple[First, Stack | None], tuple[Way, ...]] = {}
         self._ways: dict[tuple[Stack | None, int, Begun | None], tuple[Any, tuple[Ways, ...]]] = {}
         self._plans: dict[tuple[int, ...], Plan] = {}
-        self._leads: Kept[tuple[tuple[Stack | None, int], ...], bool] = Kept(_PLACES)
+        self._leads: Kept[tuple[tuple[Stack | None, int], ...], tuple[list[Thread], bool]] = Kept(_PLACES)
+        """With the threads themselves: as long as it is known, no other attribute may come to be where theirs are."""
         first = self.place([(self.push(start, None), attribute)])
         assert first is not None
         self.start = first
@@ -401,8 +402,8 @@ class Threads:
         key = tuple([(stack, id(one)) for stack, one in threads])
         found = self._leads.get(key)
         if found is None:
-            found = self._leads[key] = any(self._may_follow(*thread) for thread in threads)
-        return found
+            found = self._leads[key] = threads, any(self._may_follow(*thread) for thread in threads)
+        return found[1]
 
     def apart(self) -> Threads:
         """Threads of the same grammar that keep their places by themselves."""

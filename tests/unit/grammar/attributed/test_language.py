@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from itertools import product
 
 import pytest
@@ -199,3 +200,19 @@ def test_utf_8_is_read_as_python_reads_it(length: int) -> None:
         except UnicodeDecodeError:
             whole = False
         assert (state == (0, 0, 0)) is whole, text
+
+
+def test_what_is_known_of_threads_keeps_their_attributes() -> None:
+    """It is known by where they are, which may else be another's place, once places were forgotten."""
+
+    class Held(frozenset[str]):
+        pass
+
+    lexis = Lexis(frozenset({"let", "use"}))
+    threads = AttributedLanguage(grammar(), frozenset(), lexis, lambda declared: declared).threads
+    (stack, _) = threads.start.threads[0]
+    held = Held()
+    alive = weakref.ref(held)
+    threads.lead_on([(stack, held)])
+    del held
+    assert alive() is not None
