@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
+import numpy as np
 
 from guided.constraint.per_vocabulary import PerVocabulary
 from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["CharacterTokens"]
-
-_CHARACTERS = re.compile(r'[^\x00-\x1f"\\]+')
 
 
 class CharacterTokens(PerVocabulary):
@@ -21,13 +19,22 @@ class CharacterTokens(PerVocabulary):
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        data, offsets = vocabulary.spelling.data.tobytes(), vocabulary.spelling.offsets.tolist()
-        self.whole = bytes(_are_characters(data[offsets[i] : offsets[i + 1]]) for i in range(vocabulary.size))
+        data, offsets = vocabulary.spelling.data, vocabulary.spelling.offsets
+        kinds = np.zeros((2, data.size + 1), np.int64)
+        np.cumsum((data < 0x20) | (data == 0x22) | (data == 0x5C), out=kinds[0, 1:])
+        np.cumsum(data >= 0x80, out=kinds[1, 1:])
+        others, beyond_ascii = kinds[:, offsets[1:]] - kinds[:, offsets[:-1]]
+        whole = (others == 0) & (offsets[1:] > offsets[:-1])
+        # The first constraint waits for it: with those beyond ASCII decoded 22 ms for Llama-3, with all of them 54.
+        for token in np.flatnonzero(whole & (beyond_ascii > 0)).tolist():
+            whole[token] = _is_utf8(data[offsets[token] : offsets[token + 1]].tobytes())
+        self.whole = whole.tobytes()
         """By token, 1 where it leads from a place between two characters of a JSON string to another."""
 
 
-def _are_characters(data: bytes) -> bool:
+def _is_utf8(data: bytes) -> bool:
     try:
-        return _CHARACTERS.fullmatch(data.decode()) is not None
+        data.decode()
     except UnicodeDecodeError:
         return False
+    return True

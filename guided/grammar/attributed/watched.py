@@ -16,7 +16,7 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import wraps
 from operator import attrgetter
 from types import FunctionType, MethodType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 __all__ = ["Log", "Memory", "Watched", "asked", "deferred", "gathered", "grown", "later", "watched"]
 
@@ -287,7 +287,7 @@ def asked(*fields: str, spare: int = 0) -> Callable[[Function], Function]:
 
             return attribute.ask((function, rest), find, direct, read, spare)
 
-        return ask  # type: ignore[return-value]
+        return cast(Function, ask)
 
     return decorate
 
