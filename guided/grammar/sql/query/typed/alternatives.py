@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from guided.grammar.sql.query.typed import frames
-from guided.grammar.sql.query.typed.changes import Change, at_operand, end, hear, push, read, untraced
-from guided.grammar.sql.query.typed.frames import CONDITION, Alternatives
+from guided.grammar.sql.query.typed.changes import Change, asking, at_operand, end, hear, push, read, untraced
+from guided.grammar.sql.query.typed.frames import CONDITION, Alternatives, Asks
 from guided.grammar.sql.query.typed.scope import Query
 from guided.grammar.sql.query.typed.system import TypeSystem
 from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, common, is_literal, settled
@@ -12,7 +12,7 @@ from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, common, is_
 __all__ = [
     "alternative", "begin_alternatives", "begin_any", "begin_element", "begin_list", "begin_nullif",
     "begin_subject", "begin_when", "compared", "compared_with", "end_alternative", "end_alternatives", "end_any",
-    "end_array", "end_list", "end_subject",
+    "end_array", "end_element", "end_list", "end_subject", "negated_list", "wants_element",
 ]  # fmt: skip
 
 
@@ -114,15 +114,42 @@ def begin_list(query: Query) -> Query | None:
     return hear(query._replace(frames=(*query.frames[:-1], found, Alternatives(subject=found.type))), "in")
 
 
+def negated_list(query: Query) -> Query | None:
+    """Behind NOT of NOT IN."""
+    heard = hear(query, "not")
+    return heard.with_top(heard.frames[-1]._replace(negated=True)) if heard and query.system.lists else heard
+
+
 def begin_element(query: Query) -> Query | None:
     """Before an element of the list."""
     return push(query, frames.rights(query.system, "compare", query.frames[-1].subject, CONDITION))
 
 
+def end_element(query: Query) -> Query | None:
+    """Behind it."""
+    whole, ended = frames.whole(query.top), end(query)
+    if whole is None or ended is None or not query.system.lists:
+        return ended
+    frame = ended.frames[-1]
+    return ended.with_top(frame._replace(lone=whole.asks if frame.lone is None else Asks.NOTHING))
+
+
+def wants_element(query: Query) -> bool:
+    """Must another element follow, since the only one would be read as the query of IN?"""
+    return query.frames[-1].lone is Asks.ROWS
+
+
 def end_list(query: Query) -> Query | None:
     """Behind the list."""
+    return None if wants_element(query) else listed(query, query.frames[-1].lone or Asks.NOTHING)
+
+
+def listed(query: Query, lone: Asks) -> Query | None:
+    """The condition that IN is with its list or query."""
+    negated = query.frames[-1].negated
     below = hear(query._replace(frames=query.frames[:-1]), "]")
-    return below and below.with_top(frames.as_condition(below.top, "in"))
+    condition = below and below.with_top(frames.as_condition(below.top, "in"))
+    return asking(condition, Asks.ROWS) if lone and not negated else condition
 
 
 def begin_any(query: Query) -> Query | None:
@@ -154,5 +181,5 @@ def compared(query: Query) -> Query:
     """The comparison is whole."""
     top = query.top
     *rest, wait = top.waits
-    found = frames.as_condition(top._replace(waits=tuple(rest)), wait.operator)
+    found = frames.as_condition(top._replace(waits=tuple(rest)), wait.operator)._replace(asks=top.asks)
     return query.with_top(found._replace(tightest=frames.QUANTIFIED) if wait.operator == "quantified" else found)

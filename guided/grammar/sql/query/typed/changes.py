@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from guided.grammar.sql.query.typed import frames
-from guided.grammar.sql.query.typed.frames import CONDITION, Operand
+from guided.grammar.sql.query.typed.frames import CONDITION, Asks, Operand
 from guided.grammar.sql.query.typed.scope import Query
 from guided.grammar.sql.query.typed.types import ALL, ANY_NULL
 
 __all__ = [
     "Change",
     "allows_null",
+    "asking",
     "at_column",
     "at_operand",
     "begin",
@@ -35,6 +36,7 @@ __all__ = [
     "read",
     "second_bound",
     "sign",
+    "some",
     "subscript",
     "truth_test",
     "without_null",
@@ -137,6 +139,18 @@ def read(query: Query | None, name: str, label: tuple[str, int] = ("", 0)) -> Qu
         return None
     found = frames.read(query.top, name, label)
     return None if found is None else query.with_top(found)._replace(alone=False)
+
+
+def asking(query: Query | None, asks: Asks) -> Query | None:
+    """The query behind an operand that is a query by itself, where that matters."""
+    if query is None or not query.system.lists:
+        return query
+    return query.with_top(query.top._replace(asks=asks))
+
+
+def some(query: Query) -> Query | None:
+    """Behind ANY."""
+    return asking(query, Asks.ROWS)
 
 
 def at_operand(query: Query) -> Query | None:
@@ -264,5 +278,5 @@ def end_subscript(query: Query) -> Query | None:
     return (
         None
         if heard is None
-        else heard.with_top(top._replace(type=top.type[1:], column=None, bound=False, indexed=False))
+        else heard.with_top(top._replace(type=top.type[1:], column=None, bound=False, indexed=False, asks=Asks.NOTHING))
     )

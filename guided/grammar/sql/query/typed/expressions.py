@@ -190,10 +190,11 @@ def _behind(dialect: TypedDialect, body: Node, query: Node) -> Node:
     )
     truth = seq(Action(do.truth_test), words("IS"), not_,
                 choice(*(_heard(word) for word in ("TRUE", "FALSE", "UNKNOWN"))))  # fmt: skip
-    element_ = seq(Action(alternatives.begin_element), body, Action(do.end))
-    elements = seq(listed(element_, COMMA), Action(alternatives.end_list))
+    element_ = seq(Action(alternatives.begin_element), body, Action(alternatives.end_element))
+    elements = seq(element_, Star(seq(COMMA, element_), alternatives.wants_element), Action(alternatives.end_list))
     inside = choice(seq(Action(queries.enter_list), query, Action(queries.leave_list)), elements)
-    among = seq(Action(alternatives.begin_list), not_, words("IN"), _OPEN, inside, _CLOSE)
+    none_of = maybe(words("NOT"), Action(alternatives.negated_list))
+    among = seq(Action(alternatives.begin_list), none_of, words("IN"), _OPEN, inside, _CLOSE)
     options = (cast, null, element, truth, among)
 
     def preferred(query: Query) -> int:
@@ -211,7 +212,8 @@ def _row(dialect: TypedDialect, one: Node, body: Node, query: Node) -> Node:
     equal = choice(*(seq(Sign(text), Action(do.heard(text))) for text in apart))
     comparison = choice(equal, compare)
     array = seq(Action(alternatives.begin_any), body, Action(alternatives.end_any))
-    several = seq(Action(do.untraced), choice(words("ANY"), words("ALL"), words("SOME")), _OPEN,
+    some = seq(choice(words("ANY"), words("SOME")), Action(do.some))
+    several = seq(Action(do.untraced), choice(some, words("ALL")), _OPEN,
                   choice(array, seq(Action(queries.enter_any), query, Action(queries.leave_any))), _CLOSE)  # fmt: skip
     patterns = choice(*(_heard(word) for word in dialect.patterns))
     escape = maybe(Action(do.pattern_ends), Action(do.untraced), words("ESCAPE"), Literal(LiteralForm.STRING, Escape()))

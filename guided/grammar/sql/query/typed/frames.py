@@ -6,6 +6,7 @@ has a *goal*, the types with which it may end; a cast can always lead there, so 
 
 from __future__ import annotations
 
+from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -29,6 +30,7 @@ __all__ = [
     "QUANTIFIED",
     "UNKNOWN",
     "Alternatives",
+    "Asks",
     "Calling",
     "Operand",
     "Wait",
@@ -72,6 +74,16 @@ class Wait(NamedTuple):
     goal: int
 
 
+class Asks(IntEnum):
+    """Is an operand a query by itself?  As the only element of IN it is read by DuckDB as the query of IN."""
+
+    NOTHING = 0
+    VALUES = 1
+    """In brackets or behind ARRAY: it has the values that are meant."""
+    ROWS = 2
+    """Behind EXISTS, ANY or IN: x IN (EXISTS (SELECT 1, 2)) would be x IN (SELECT 1, 2)."""
+
+
 class Operand(NamedTuple):
     """An expression in progress."""
 
@@ -98,6 +110,8 @@ class Operand(NamedTuple):
     """How tightly an operator may bind that follows."""
     no_query: bool = False
     """May it not begin with a query in brackets?"""
+    asks: Asks = Asks.NOTHING
+    """Is the last operand a query by itself?  Of ANY from that word on; noted where the engine makes it that of IN."""
 
 
 class Calling(NamedTuple):
@@ -115,6 +129,10 @@ class Alternatives(NamedTuple):
     """Their common type so far."""
     subject: str = ""
     """The type that they are compared with, of CASE and IN."""
+    negated: bool = False
+    """Is it NOT IN?  Noted as ``lone`` is."""
+    lone: Asks | None = None
+    """Is the only element of IN a query (`Operand.asks`)?  None before it."""
 
 
 def _level(operand: Operand) -> int:
@@ -149,13 +167,13 @@ def read(operand: Operand, name: str, label: tuple[str, int] = ("", 0)) -> Opera
     if operand.type or not (goal & cast_targets(operand.system) or (name != UNKNOWN and goal & BIT[name])):
         return None
     return operand._replace(type=name, tight=True, label=label if not operand.waits else ("", 0), column=None,
-                            indexed=False)  # fmt: skip
+                            indexed=False, asks=Asks.NOTHING)  # fmt: skip
 
 
 def cast(operand: Operand, target: str) -> Operand:
     """The expression behind a cast of its last operand."""
     label = operand.label if operand.label[1] > 1 or operand.waits else (target.removeprefix("_"), 1)
-    return operand._replace(type=target, label=label, column=None, bound=False, indexed=False)
+    return operand._replace(type=target, label=label, column=None, bound=False, indexed=False, asks=Asks.NOTHING)
 
 
 @lru_cache(maxsize=1 << 16)
@@ -168,7 +186,9 @@ def reduced(operand: Operand, level: int) -> Operand | None:
         given = _applied(operand.system, wait, operand.type)
         if given is None:
             return None
-        operand = operand._replace(waits=tuple(rest), type=given, tight=False, label=("", 0), bound=False)
+        operand = operand._replace(
+            waits=tuple(rest), type=given, tight=False, label=("", 0), bound=False, asks=Asks.NOTHING
+        )
     return operand
 
 
@@ -241,7 +261,13 @@ def operated(operand: Operand, operator: str) -> Operand | None:
         return None
     wait = Wait(operator, left.type, goal)
     return left._replace(
-        waits=(*left.waits, wait), type="", tight=False, label=("", 0), bound=False, tightest=_TIGHTEST
+        waits=(*left.waits, wait),
+        type="",
+        tight=False,
+        label=("", 0),
+        bound=False,
+        tightest=_TIGHTEST,
+        asks=Asks.NOTHING,
     )
 
 
@@ -296,7 +322,7 @@ def before_test(operand: Operand, operator: str, types: int) -> Operand | None:
 def as_condition(operand: Operand, operator: str) -> Operand:
     """The expression behind such a test."""
     tightest = operand.system.levels[operator] if operand.system.layered else _TIGHTEST
-    return operand._replace(type="bool", tight=False, label=("", 0), bound=False, tightest=tightest)
+    return operand._replace(type="bool", tight=False, label=("", 0), bound=False, tightest=tightest, asks=Asks.NOTHING)
 
 
 @lru_cache(maxsize=1 << 16)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from guided.grammar.sql.query.typed import frames
-from guided.grammar.sql.query.typed.alternatives import alike, compared, compared_with, end_list
-from guided.grammar.sql.query.typed.changes import Change, at_operand, end, hear, read, untraced
+from guided.grammar.sql.query.typed.alternatives import alike, compared, compared_with, listed
+from guided.grammar.sql.query.typed.changes import Change, asking, at_operand, end, hear, read, untraced
 from guided.grammar.sql.query.typed.compounds.recursion import next_recursion, same
-from guided.grammar.sql.query.typed.frames import CONDITION, UNKNOWN, Operand
+from guided.grammar.sql.query.typed.frames import CONDITION, UNKNOWN, Asks, Operand
 from guided.grammar.sql.query.typed.scope import Query
 from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, common, is_literal, settled
 
@@ -88,20 +88,20 @@ def leave_value(query: Query) -> Query | None:
     """Behind a query whose value is an operand."""
     assert query.parent is not None
     ((name, kind),) = columns_of(query)
-    return read(query.parent, kind, (name or "", 2 if name else 0))
+    return asking(read(query.parent, kind, (name or "", 2 if name else 0)), Asks.VALUES)
 
 
 def leave_array(query: Query) -> Query | None:
     """Behind the query of ARRAY(...)."""
     assert query.parent is not None
     ((_, kind),) = columns_of(query)
-    return read(query.parent, "_" + kind, ("array", 2)) if "_" + kind in BIT else None
+    return asking(read(query.parent, "_" + kind, ("array", 2)), Asks.VALUES) if "_" + kind in BIT else None
 
 
 def leave_list(query: Query) -> Query | None:
     """Behind the query of IN."""
     assert query.parent is not None
-    return end_list(query.parent)
+    return listed(query.parent, Asks.ROWS)
 
 
 def leave_any(query: Query) -> Query:
@@ -113,7 +113,7 @@ def leave_any(query: Query) -> Query:
 def leave_exists(query: Query) -> Query | None:
     """Behind the query of EXISTS."""
     assert query.parent is not None
-    return read(query.parent, "bool", ("exists", 2))
+    return asking(read(query.parent, "bool", ("exists", 2)), Asks.ROWS)
 
 
 def next_part(name: str, *, sorts: bool) -> Change:
@@ -171,12 +171,12 @@ def not_first_of_any(query: Query) -> Query | None:
 
 def shallower(query: Query) -> Query | None:
     """The bracket that closes."""
-    ended = end(query)
-    if ended is None or ended.value == UNKNOWN:
+    whole, ended = frames.whole(query.top), end(query)
+    if whole is None or ended is None or ended.value == UNKNOWN:
         return None
     if is_literal(ended.value) and not frames.fits(ended.top, ended.value):
         return None
-    shut = read(hear(ended, ")"), ended.value, ended.label)
+    shut = asking(read(hear(ended, ")"), ended.value, ended.label), whole.asks)
     if shut is None:
         return None
     return shut.with_top(shut.top._replace(indexed=True))._replace(depth=query.depth - 1)

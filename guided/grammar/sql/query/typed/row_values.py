@@ -11,7 +11,7 @@ from typing import NamedTuple
 from guided.grammar.attributed.nodes import Action, Node, Sign, Star, choice, listed, maybe, seq, words
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed import frames, queries
-from guided.grammar.sql.query.typed.frames import CONDITION, UNKNOWN
+from guided.grammar.sql.query.typed.frames import CONDITION, UNKNOWN, Asks
 from guided.grammar.sql.query.typed.operators import COMPARISONS, LEVELS
 from guided.grammar.sql.query.typed.scope import Query
 from guided.grammar.sql.query.typed.types import BIT, OTHER, SORTABLE
@@ -27,6 +27,9 @@ class _Row(NamedTuple):
 
     types: tuple[str, ...]
     read: int = 0
+    negated: bool = False
+    asks: Asks = Asks.NOTHING
+    """Is it compared with the rows of a query?"""
 
 
 def compared_row(body: Node, query: Node) -> Node:
@@ -40,7 +43,7 @@ def compared_row(body: Node, query: Node) -> Node:
     inside = choice(
         seq(Action(_enter), query, Action(_leave)), listed(right, _COMMA)
     )  # fmt: skip
-    among = seq(maybe(words("NOT")), words("IN"), _OPEN, inside, _CLOSE)
+    among = seq(maybe(words("NOT"), Action(_negated)), words("IN"), _OPEN, inside, _CLOSE)
     return seq(left, choice(compare, among), Action(_compared))
 
 
@@ -77,6 +80,11 @@ def _end_part(query: Query) -> Query | None:
     if ended is None or ended.value == OTHER:
         return None
     return ended.with_top(_Row((*_row(ended).types, ended.value)))
+
+
+def _negated(query: Query) -> Query:
+    """Behind NOT of NOT IN."""
+    return query.with_top(_row(query)._replace(negated=True))
 
 
 def _goal(query: Query, place: int) -> int:
@@ -118,12 +126,14 @@ def _enter(query: Query) -> Query | None:
 
 def _leave(query: Query) -> Query:
     """Behind it."""
-    assert query.parent is not None
-    return query.parent
+    around = query.parent
+    assert around is not None
+    row = _row(around)
+    return around if row.negated else around.with_top(row._replace(asks=Asks.ROWS))
 
 
-def _compared(query: Query) -> Query:
+def _compared(query: Query) -> Query | None:
     """A condition was read; what follows must not bind as tightly as the comparison."""
     below = query._replace(frames=query.frames[:-1], alone=False)
     found = frames.as_condition(below.top._replace(column=None, plain=False), "compare")
-    return below.with_top(found._replace(tightest=LEVELS["is"]))
+    return do.asking(below.with_top(found._replace(tightest=LEVELS["is"])), _row(query).asks)

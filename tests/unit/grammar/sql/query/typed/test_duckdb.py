@@ -33,6 +33,12 @@ DATABASE = (
 )
 
 TAKEN = """
+SELECT is_male IN (EXISTS (SELECT 1, 2), true), is_male IN (NOT EXISTS (SELECT 1, 2)) FROM singer
+SELECT is_male IN (EXISTS (SELECT 1, 2)::bool), is_male IN ((EXISTS (SELECT 1, 2)) = true) FROM singer
+SELECT is_male IN (name NOT IN (SELECT 'x')), is_male IN (name < ALL (SELECT 'x')), is_male IN ((SELECT true)) FROM singer
+SELECT is_male IN (name IN ('x')), is_male IN (name NOT IN ((SELECT 'x'))) FROM singer
+SELECT tags IN (ARRAY(SELECT name FROM singer)) FROM concert
+SELECT is_male IN ((singer.name, age) NOT IN (SELECT 'x', 1)), is_male IN ((name, age) IN (('x', 1))) FROM singer
 SELECT gcd(extract(day FROM born), 2), make_date(date_part('year', coalesce(born, CURRENT_DATE)), 1, 1) FROM singer
 SELECT extract(day FROM (SELECT NULL::date)), coalesce(extract(day FROM born), NULL) FROM singer
 SELECT * FROM (SELECT name, age AS n, born FROM singer) a JOIN (SELECT 1 AS n) b USING (n) UNION SELECT 'x', 1, born FROM singer
@@ -104,6 +110,14 @@ SELECT [1, 2, 3], ['a', name], TRY_CAST(name AS INTEGER) FROM singer
 """.strip().splitlines()
 
 REFUSED = """
+SELECT is_male IN (EXISTS (SELECT 1, 2)) FROM singer
+SELECT is_male NOT IN ((EXISTS (SELECT 1, 2))) FROM singer
+SELECT is_male IN (name IN (SELECT name FROM concert)) FROM singer
+SELECT is_male IN (name IN ((SELECT 'x'))) FROM singer
+SELECT is_male IN (tags IN (ARRAY(SELECT country FROM singer))) FROM singer, concert
+SELECT is_male IN ((name = ANY (['x']))) FROM singer
+SELECT is_male IN (name < SOME (SELECT 'x')) FROM singer
+SELECT is_male NOT IN ((name, age) IN (SELECT 'x', 1)) FROM singer
 SELECT gcd(extract(day FROM NULL::date), 0)
 SELECT gcd(date_part('day', born + NULL::interval), 2) FROM singer
 SELECT true >= extract(minute FROM coalesce(NULL::time, NULL)) FROM singer
@@ -170,12 +184,14 @@ SELECT country, rank() OVER () FROM singer GROUP BY ALL QUALIFY rank() OVER () =
 """.strip().splitlines()
 
 STRICTER = """
+SELECT is_male IN (EXISTS (SELECT true)) FROM singer
+SELECT is_male IN (1 = ANY ([1])) FROM singer
 SELECT name FROM singer WHERE age = 'old'
 SELECT name FROM singer WHERE age
 SELECT name FROM singer WHERE born > '2020-02-30'
 SELECT NOT name FROM singer
 """.strip().splitlines()
-"""What the engine prepares, but what would fail when it runs, or what nobody writes."""
+"""What the engine prepares, but what would fail when it runs, what it reads otherwise, or what nobody writes."""
 
 
 @pytest.fixture(scope="module")
