@@ -131,7 +131,8 @@ $(SERVING)/next/.installed: $(SERVING)/.installed tests/serving/next_vllm.py
 # batching; and the classes around the model of SGLang and LMDeploy.
 ENGINES := .venv-engines
 test-engines: $(ENGINES)/.installed
-	@$(ENGINES)/bin/python -m pytest tests/serving --ignore tests/serving/vllm -m "slow or not slow" -rs
+	@$(ENGINES)/bin/python -m pytest tests/serving tests/unit/test_coming_from.py --ignore tests/serving/vllm \
+		-m "slow or not slow" -rs
 
 $(ENGINES)/.installed: pyproject.toml tests/serving/engines.txt
 	$(PYTHON) -m venv $(ENGINES)

@@ -6,6 +6,7 @@ This is the public face; the tables and kernels behind it are in `guided.constra
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,6 @@ class Constraint:
         self._steps: dict[int, int] = {}
         self._masks = {FINISHED: with_address(self._ending.row), DEAD: with_address(self._ending.nothing)}
         self._shared = SharedRows.of(vocabulary)
-        self._characters = CharacterTokens.of(vocabulary).whole
         effects = self._automaton.effects
         one, other = effects.any_strings
         self.mask_parts = effects.root, one << 32 | other, self._masks[FINISHED][0], vocabulary.n_words
@@ -133,6 +133,11 @@ class Constraint:
     def end_step(self) -> None:
         """Give back the lock."""
         self._machine.lock.release()
+
+    @cached_property
+    def _characters(self) -> bytes:
+        """For steps of a batch: the first of them waits for it, and no constraint."""
+        return CharacterTokens.of(self.vocabulary).whole
 
     def plan_step(self, state: int, token: int, priced: bool) -> tuple[int, Plan] | None:
         """A table, and how a kernel takes a step (`guided.kernels.masking.stepping`); the lock must be held.

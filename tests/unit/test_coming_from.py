@@ -13,15 +13,15 @@ from tests.pages import run_page, sentences, words
 
 PAGES = sorted((ROOT / "docs" / "coming_from").glob("*.md"))
 THEIRS = {
-    "outlines": "outlines",
-    "guidance": "guidance",
-    "xgrammar": "xgrammar",
-    "llguidance": "llguidance",
-    "llama_cpp": "llama_cpp",
-    "instructor": "instructor",
-    "genlm_control": "genlm.control",
+    "outlines": ("outlines", "frameworks"),
+    "guidance": ("guidance", "frameworks"),
+    "xgrammar": ("xgrammar", "engines"),
+    "llguidance": ("llguidance", "engines"),
+    "llama_cpp": ("llama_cpp", "engines"),
+    "instructor": ("instructor", "frameworks"),
+    "genlm_control": ("genlm.control", "frameworks"),
 }
-"""By page what has to be installed for its first half."""
+"""By page what has to be installed for its first half, and which of make's tests install it."""
 
 
 def is_theirs(heading: str) -> bool:
@@ -38,7 +38,8 @@ def test_our_half_runs(page, tmp_path, monkeypatch):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_their_half_runs(page, tmp_path, monkeypatch):
     pytest.importorskip("transformers")
-    pytest.importorskip(THEIRS[page.stem], reason=f"{THEIRS[page.stem]} is not installed: make test-frameworks")
+    theirs, tests = THEIRS[page.stem]
+    pytest.importorskip(theirs, reason=f"{theirs} is not installed, as it is where make test-{tests} runs")
     monkeypatch.chdir(tmp_path)
     if page.stem != "instructor":
         assert run_page(page, under=is_theirs)["examples"] >= 3

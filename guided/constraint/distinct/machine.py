@@ -68,7 +68,6 @@ class DistinctMachine(ProductMachine[Text]):
         self._budgets = Budgets(self, steps, self.liveness, self.refusals, self.completions)
         self._texts = steps.tokens
         self._reader = steps.reader
-        self._characters = CharacterTokens.of(vocabulary).whole
         self._events = self._texts.events_or_arrays if steps.compares else self._texts.events
         self._byte_complete = vocabulary.byte_complete
         self._begun: dict[int, bytes] = {}
@@ -91,6 +90,11 @@ class DistinctMachine(ProductMachine[Text]):
     def _keeps_begun(self) -> bool:
         """Is the mask of a state in which a name has begun, and nothing else is remembered, the automaton's own?"""
         return self.refusals.trusts_idle and not self.inner.owing
+
+    @cached_property
+    def _characters(self) -> bytes:
+        """For steps of a batch, as `Constraint` has it."""
+        return CharacterTokens.of(self.vocabulary).whole
 
     # Pairs.
 

@@ -18,7 +18,7 @@ def small_scratch(longest: int, size: int) -> Scratch:
     """Working memory for walks and steps; ``longest`` is the longest token in bytes, ``size`` its first entries."""
     depth = longest + 8
     longs = dict.fromkeys(("longs", "more", "calls", "emits", "emit_states", "thread_a", "thread_c", "listed"), size)
-    longs.update(tasks=3 * size, visited=3 * size, united=2 * size, walk_state=depth, walk_similar=depth)
+    longs.update(tasks=6 * size, visited=3 * size, united=2 * size, walk_state=depth, walk_similar=depth)
     ints = dict.fromkeys(("call_rules", "emit_labels", "thread_b", "thread_d", "closings"), size)
     ints.update(dict.fromkeys(("walk_obligation", "walk_end", "walk_behind", "walk_fan", "walk_way"), depth))
     arrays: dict[str, Any] = {name: np.zeros(length, np.int64) for name, length in longs.items()}
