@@ -21,8 +21,10 @@ class NoLinkerError(RuntimeError):
 def link(objects: bytes, level: Level, into: Path) -> None:
     """Write the library ``into`` a file, which is there as a whole or not at all.
 
-    It names no other library: what it calls is Python's interface and `memset`, which the process has.
+    Its folder is made.  It names no other library: what it calls is Python's interface and `memset`, which the process
+    has.
     """
+    into.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=into.parent, prefix="linking-") as folder:
         source, made = Path(folder, "kernels.o"), Path(folder, "kernels.so")
         source.write_bytes(objects)
