@@ -1,0 +1,134 @@
+"""Texts of SQL at random: any terminal that may come, any token of the mask, or what the packaged model writes."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import guided
+from guided import tokenset
+from guided.constraint.protocol import Constrains
+from guided.errors import LimitError
+from guided.grammar.attributed.language import AttributedLanguage
+from guided.grammar.sql import DatabaseSchema
+from guided.grammar.sql.query.language import query_language
+from tests.unit.grammar.sql.query import random_queries
+
+__all__ = ["Asked", "Drawn", "asked", "by_model", "by_terminals", "by_tokens"]
+
+TRAINING = Path(__file__).parents[2] / "examples" / "train_nano"
+LITERALS = (
+    "''", "'a'", "'it''s'", "'2020-01-01'", "'12'", "'2 days'", "'{}'", "'10:00'", "'true'", "'month'", "'2.5'", "'%Y'",
+)  # fmt: skip
+BUDGETS = (40, 128)
+"""The least and the largest, in tokens."""
+
+
+class Drawn(NamedTuple):
+    """A text, how many masks or lexemes it took, and why it came to no end where it did not."""
+
+    text: str
+    steps: int
+    dead: str = ""
+
+
+def by_terminals(schema: DatabaseSchema, seed: int, n: int) -> Iterator[Drawn]:
+    """Up to 60 terminals, each as likely as any other, and what ends the text; of half the texts rare words first."""
+    random_queries.STRINGS = LITERALS
+    languages = [query_language(schema, forward=forward) for forward in (True, False)]
+    for number in range(seed, seed + n):
+        rng = random.Random(f"terminals/{number}")
+        yield _one_by_terminals(rng, languages[number % 2], rare=number % 4 > 1)
+
+
+def _one_by_terminals(rng: random.Random, language: AttributedLanguage, *, rare: bool) -> Drawn:
+    text, at = random_queries.begun(rng, language, rng.choice([3, 8, 15, 30, 60]), rare=rare)
+    steps = text.count(" ") + 1
+    rest = language.rest(at)
+    if len(rest) > language.price(at):
+        return Drawn(text, steps, f"{len(rest)} bytes end it, and {language.price(at)} were to be enough")
+    whole = text + rest.decode()
+    return Drawn(whole, steps, "" if language.reads(whole.encode()) else "its bytes are no text of the language")
+
+
+def by_tokens(schema: DatabaseSchema, seed: int, n: int, vocabulary: guided.Vocabulary) -> Iterator[Drawn]:
+    """Any token of each mask, within a budget."""
+    constraints = [guided.compile(guided.sql(schema, forward=forward), vocabulary) for forward in (True, False)]
+    for number in range(seed, seed + n):
+        rng = random.Random(f"tokens/{number}")
+        yield _one_by_tokens(rng, constraints[number % 2], rng.randint(*BUDGETS))
+
+
+def _one_by_tokens(rng: random.Random, constraint: Constrains, budget: int) -> Drawn:
+    vocabulary = constraint.vocabulary
+    row = np.zeros(vocabulary.n_words, np.uint32)
+    state, steps, text = constraint.start, 0, b""
+    while True:
+        try:
+            constraint.fill_budget_mask(state, row, budget - steps)
+        except LimitError as error:
+            return Drawn(text.decode(errors="replace"), steps, str(error))
+        steps += 1
+        allowed = tokenset.ids(row).tolist()
+        if not allowed:
+            return Drawn(text.decode(errors="replace"), steps, "no token may come")
+        token = rng.choice(allowed)
+        state = constraint.advance(state, token)
+        if not state:
+            return Drawn(text.decode(errors="replace"), steps, f"token {token} of the mask may not come")
+        if state == constraint.end:
+            return Drawn(text.decode(), steps)
+        text += vocabulary.token_bytes(token) or b""
+
+
+class Asked(NamedTuple):
+    """A database and questions about it."""
+
+    statements: list[str]
+    questions: list[str]
+
+
+def asked(dialect: str, seed: int, n_questions: int) -> Asked:
+    """A database of tables and columns that the packaged model was not trained on, and questions in its wording.
+
+    Half of them are about another database: there the model is unsure, and draws are many kinds of texts.
+    """
+    if str(TRAINING) not in sys.path:
+        sys.path.insert(0, str(TRAINING))
+    import databases
+    import everyday_questions
+    import sql_corpus
+    import sql_questions
+    import sql_spelling
+    import words
+
+    rng = random.Random(f"asked/{seed}")
+
+    def drawn() -> Any:
+        found = sql_corpus.random_schema(rng, words.HELD_OUT, tables=rng.choice([1, 2, 3]))
+        known = dialect in ("postgresql", "duckdb")
+        return sql_corpus.spelled(found, sql_spelling.Spelling.POSTGRESQL) if known else found
+
+    schema, other = drawn(), drawn()
+    forms = (everyday_questions.everyday_question, sql_questions.random_question)
+    about = [(schema, other)[place % 2] for place in range(n_questions)]
+    return Asked(databases.definitions(schema), [rng.choice(forms)(rng, one)[0] for one in about])
+
+
+def by_model(schema: DatabaseSchema, questions: list[str], seed: int, n: int, model: Any) -> Iterator[Drawn]:
+    """What the packaged model writes at temperature 1: ``n`` texts for each question, within one budget."""
+    from guided.eval.requests import PACKAGED, sql_request
+
+    constraint = guided.compile(guided.sql(schema, forward=False), model.vocabulary)
+    budget = random.Random(f"model/{seed}").randint(*BUDGETS)
+    prompts = [sql_request(PACKAGED, schema, question) for question in questions]
+    made = guided.generate(
+        model, prompts, constraint, n=n, seed=seed, max_new_tokens=budget, do_sample=True, temperature=1.0
+    )
+    for one in made:
+        yield Drawn(one.text, len(one.token_ids) + 1, "" if one.finished else f"{budget} tokens did not end it")
