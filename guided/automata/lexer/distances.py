@@ -19,8 +19,8 @@ from guided.automata.lexer.spelling import written_edges
 from guided.automata.lexer.states import StateTable
 from guided.grammar.regular.derivative import least_length
 from guided.grammar.regular.expr import Expr, Kind
-from guided.grammar.regular.json_text import LONG_ESCAPES, RAW_BYTES, UTF8_BLOCKS
-from guided.grammar.regular.rests import closing_left, fewest_bytes, most_within
+from guided.grammar.regular.json_text import LONG_ESCAPES, UTF8_BLOCKS
+from guided.grammar.regular.rests import between, closing_left, fewest_bytes, most_within
 from guided.kernels.data.layout import CANONICAL, CLOSES, FAR, MATCHED, STRING
 from guided.kernels.lexing.strings import DIGITS, ESCAPE, HALF, HALF_DIGITS, HALF_ESCAPE
 
@@ -30,9 +30,6 @@ MEASURED = 512
 MEASURED_FIXED = 64
 """The same from states that do not loop, for which effects are not used anyway: then only a token that ends inside an
 escape wants to know, and a date's automaton has thousands of states of 0.2 ms each."""
-
-_SHORT = b'"\\\b\f\n\r\t'
-"""Characters of a text that a JSON string must escape and can in two bytes."""
 
 _ESCAPED = 12
 """No escape has more bytes."""
@@ -152,16 +149,9 @@ def _steps(table: StateTable, state: int) -> Iterator[tuple[int, int]]:
     state = table.whole(state)
     inside = table.arrays.mode[state] & STRING
     for low, high, target in table.edges(state):
-        yield _price(low, high) if inside else 1, table.whole(target)
+        yield between(low, high) if inside else 1, table.whole(target)
     if inside and table.arrays.mode[state] & CLOSES:
         yield 1, MATCHED
-
-
-def _price(low: int, high: int) -> int:
-    """Bytes of the shortest spelling of a byte of a string's text."""
-    if any(max(low, a) <= min(high, b) for a, b in RAW_BYTES):
-        return 1
-    return 2 if any(low <= byte <= high for byte in _SHORT) else 6
 
 
 def _reach(table: StateTable, start: int) -> int:

@@ -10,6 +10,7 @@ for it.
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Sequence as Sequence_
 from typing import Protocol
@@ -68,6 +69,10 @@ class RuleCosts:
         self.terminal = terminal
         self.terminals = terminals
         self._rules: dict[int, int] = dict(known[0])
+        self._unsettled: dict[int, int] = {}
+        """No less than what rules cost that call each other, while that is found."""
+        self._n_unsettled = 0
+        """So often such a price was asked for."""
         self._nodes: dict[int, int] = {0: 0, **known[1]}
         self.records: dict[int, list[int]] = {}
         """Of the nodes of each record, by the first of them."""
@@ -77,46 +82,54 @@ class RuleCosts:
     def rule(self, index: int) -> int:
         """The least that a text of a rule costs."""
         found = self._rules.get(index)
-        if found is None:
-            self._settle(index)
-            found = self._rules[index]
-        return found
+        if found is not None:
+            return found
+        found = self._unsettled.get(index)
+        if found is not None:
+            self._n_unsettled += 1
+            return found
+        self._settle(index)
+        return self._rules[index]
 
     def _settle(self, index: int) -> None:
-        """Price a rule and those that it rests on: callees first, again and again where they call each other."""
-        rules, known = self._graph.analysis.rules, self._rules
-        order: list[int] = []
-        entered: set[int] = {index}
-        recursive = False
+        """Price a rule and those that it rests on: callees first, then again those that call what came to cost less."""
+        rules, known, unsettled = self._graph.analysis.rules, self._rules, self._unsettled
+        callers: dict[int, list[int]] = {}
+        # Until its own callees are settled what is recursive costs more than anything.
+        unsettled[index] = FAR
         stack = [(index, self._rests_on(rules[index].body))]
         while stack:
             at, callees = stack[-1]
             for callee in callees:
                 if callee in known:
                     continue
-                if callee not in entered:
-                    entered.add(callee)
+                callers.setdefault(callee, []).append(at)
+                if callee not in unsettled:
+                    unsettled[callee] = FAR
                     stack.append((callee, self._rests_on(rules[callee].body)))
                     break
-                recursive = True
             else:
                 stack.pop()
-                order.append(at)
-                # Until its own callees are settled what is recursive costs more than anything.
-                if not recursive:
-                    known[at] = self.body(rules[at].body)
-        if recursive:
-            left = [at for at in order if at not in known]
-            known.update(dict.fromkeys(left, FAR))
-            changed = True
-            while changed:
-                changed = False
-                for at in left:
-                    price = self.body(rules[at].body)
-                    if price < known[at]:
-                        known[at] = price
-                        changed = True
-            self._bodies.clear()
+                before = self._n_unsettled
+                price = self.body(rules[at].body)
+                if self._n_unsettled == before:
+                    known[at] = price
+                    del unsettled[at]
+                else:
+                    unsettled[at] = price
+        waiting = deque(unsettled)
+        again = set(waiting)
+        while waiting:
+            at = waiting.popleft()
+            again.discard(at)
+            price = self.body(rules[at].body)
+            if price < unsettled[at]:
+                unsettled[at] = price
+                more = [caller for caller in callers.get(at, ()) if caller in unsettled and caller not in again]
+                waiting.extend(more)
+                again.update(more)
+        known.update(unsettled)
+        unsettled.clear()
 
     def _rests_on(self, body: Body) -> Iterator[int]:
         """The rules that the price of a body depends on."""
@@ -180,7 +193,10 @@ class RuleCosts:
         """As `body`, remembered: few kinds of values are those of many members."""
         found = self._bodies.get(body)
         if found is None:
-            found = self._bodies[body] = self.body(body)
+            before = self._n_unsettled
+            found = self.body(body)
+            if self._n_unsettled == before:
+                self._bodies[body] = found
         return found
 
     def copies(self, body: Repetition, done: int) -> int:

@@ -54,7 +54,7 @@ class DistinctCompletions(Completions):
     def _find(self, state: int) -> bytes:
         """Byte by byte, so that what follows a state is what is found from there: `text` is a function of the state."""
         machine = self._outer
-        path: list[tuple[int, int]] = []
+        path: list[tuple[int, bytes]] = []
         at, out, searches = state, b"", 0
         while at not in self._texts and not machine.is_accepting(at):
             own, text = machine.split(at)
@@ -65,7 +65,7 @@ class DistinctCompletions(Completions):
             # Behind the first byte of a way out comes the rest of it: it is the best, and the first of the best.
             searches += not out
             out = self._avoiding(at, out)
-            path.append((at, out[0]))
+            path.append((at, out[:1]))
             at = machine.advance_text(at, out[:1])
             if at == DEAD:
                 raise AssertionError("a completion leads into a dead end")

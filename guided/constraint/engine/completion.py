@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import heapq
 import weakref
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from guided import tokenset
 from guided.automata.lalr.stack_costs import StackCosts
-from guided.automata.lexer.distances import minimum, minimum_owing
+from guided.automata.lexer.distances import minimum, minimum_owing, shortest
 from guided.automata.lexer.spelling import written_edges
 from guided.constraint.engine.survival import NEAR, measured
 from guided.errors import LimitError
@@ -32,25 +33,31 @@ _MANY = 1 << 30
 
 
 class _Texts:
-    """A text for each state.  States on the way through one text share it: those of a long text are many."""
+    """A text for each state, as what is read first and the state behind that: those of a long text share its rest."""
 
     def __init__(self) -> None:
-        self._found: dict[int, tuple[bytes, int]] = {FINISHED: (b"", 0)}
+        self._found: dict[int, tuple[bytes, int]] = {FINISHED: (b"", DEAD)}
+        """The state is `DEAD` where the text ends."""
 
     def __contains__(self, state: int) -> bool:
         return state in self._found
 
     def __setitem__(self, state: int, text: bytes) -> None:
-        self._found[state] = text, 0
+        self._found[state] = text, DEAD
 
-    def share(self, text: bytes, states: list[int]) -> None:
-        """Note what is left of a text, byte after byte, for each of these states."""
-        self._found.update((state, (text, place)) for place, state in enumerate(states))
+    def lead(self, state: int, piece: bytes, after: int) -> None:
+        """Note how the text of a state begins, and the state behind that, which has one."""
+        self._found[state] = piece, after
 
     def get(self, state: int) -> bytes | None:
         """The text of a state."""
-        found = self._found.get(state)
-        return None if found is None else found[0][found[1] :]
+        if state not in self._found:
+            return None
+        pieces = []
+        while state != DEAD:
+            piece, state = self._found[state]
+            pieces.append(piece)
+        return b"".join(pieces)
 
 
 class Completions:
@@ -72,20 +79,46 @@ class Completions:
         return found
 
     def _descend(self, state: int) -> bytes:
-        """Follow prices down, smallest byte first."""
+        """Follow prices down, smallest byte first: terminal by terminal, where one alone leads on."""
         machine = self._machine
-        path: list[tuple[int, int]] = []
+        path: list[tuple[int, bytes]] = []
         at, left = state, machine.cost(state)
         while left and at not in self._texts:
-            step = self._try_bytes(at, left) if machine.owing else self._next_byte(at, left)
+            step = self._try_bytes(at, left) if machine.owing else self._next_piece(at, left)
             if step is None:
                 return self._search(state)
-            byte, after = step
-            path.append((at, byte))
-            at, left = after, left - 1
-        return self._remember(path, self._texts.get(at) or b"", at)
+            piece, after = step
+            path.append((at, piece))
+            at, left = after, left - len(piece)
+        text = self._remember(path, self._texts.get(at) or b"", at)
+        if not machine.owing:
+            self._remember_tokens(path, at, text)
+        return text
 
-    def _next_byte(self, state: int, left: int) -> tuple[int, int] | None:
+    def _next_piece(self, state: int, left: int) -> tuple[bytes, int] | None:
+        """What is read next on the way to the nearest end, and the state behind it.
+
+        Where all such ways begin with one terminal, that is its whole text: a byte takes as long as a terminal.
+        """
+        machine = self._machine
+        states = machine.states
+        leading = -1
+        for inside, after, obligation in machine.threads(state):
+            if obligation:
+                return self._next_byte(state, left)
+            ways = [(inside, after)] if inside else [(start, then) for start, then, _ in machine.closure(after)]
+            for start, then in ways:
+                within = left - machine.cost_behind(then)
+                if within > 0 and minimum(states, start) == within:
+                    if leading >= 0:
+                        return self._next_byte(state, left)
+                    leading = start
+        if leading < 0:
+            return None
+        piece = shortest(states, leading)
+        return piece, machine.advance_text(state, piece)
+
+    def _next_byte(self, state: int, left: int) -> tuple[bytes, int] | None:
         """The smallest byte that leads nearer to the end, and where to: read off the edges of what is read there."""
         machine = self._machine
         states = machine.states
@@ -104,13 +137,15 @@ class Completions:
         owing = self._try_bytes(state, left, nearest) if owes else None
         if owing is not None or nearest == 256:
             return owing
-        return nearest, machine.advance_text(state, bytes([nearest]))
+        byte = bytes([nearest])
+        return byte, machine.advance_text(state, byte)
 
-    def _try_bytes(self, state: int, left: int, below: int = 256) -> tuple[int, int] | None:
+    def _try_bytes(self, state: int, left: int, below: int = 256) -> tuple[bytes, int] | None:
         """The same where debts have a say, which no edge tells; None where no byte leads nearer."""
         machine = self._machine
-        for byte in np.flatnonzero(machine.next_bytes(state)[:below]).tolist():
-            after = machine.advance_text(state, bytes([byte]))
+        for code in np.flatnonzero(machine.next_bytes(state)[:below]).tolist():
+            byte = bytes([code])
+            after = machine.advance_text(state, byte)
             if after != DEAD and machine.cost(after) == left - 1:
                 return byte, after
         return None
@@ -166,10 +201,31 @@ class Completions:
             self._least = StackCosts(machine.grammar, machine.states, items)
         return min(self._least.cost(inside, continuation) for inside, continuation, _ in machine.threads(state))
 
-    def _remember(self, path: list[tuple[int, int]], text: bytes, end: int) -> bytes:
-        text = bytes([byte for _, byte in path]) + text
-        self._texts.share(text, [*[at for at, _ in path], end])
-        return text
+    def _remember(self, path: Sequence[tuple[int, bytes]], text: bytes, end: int) -> bytes:
+        """Note what is read in each of some states, one after another, and the text of the state behind them."""
+        if end not in self._texts:
+            self._texts[end] = text
+        after = end
+        for at, piece in reversed(path):
+            self._texts.lead(at, piece, after)
+            after = at
+        return b"".join([piece for _, piece in path]) + text
+
+    def _remember_tokens(self, path: Sequence[tuple[int, bytes]], end: int, text: bytes) -> None:
+        """Note the states behind the tokens of a text, which come next: they are inside of what was read at once."""
+        machine = self._machine
+        at = begun = read = 0
+        state = path[0][0] if path else end
+        for token in machine.spell(text):
+            state = machine.advance_token(state, token)
+            read += len(machine.vocabulary.spelled(token) or b"")
+            while at < len(path) and begun + len(path[at][1]) <= read:
+                begun += len(path[at][1])
+                at += 1
+            if at == len(path):
+                return
+            if state not in self._texts:
+                self._texts.lead(state, path[at][1][read - begun :], path[at + 1][0] if at + 1 < len(path) else end)
 
     def tokens(self, state: int) -> list[int]:
         """The fewest tokens that spell `text`; where it cannot be spelled, or another end was found nearer, to that."""

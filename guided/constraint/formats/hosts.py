@@ -36,10 +36,10 @@ class HostCompletions(FormatCompletions):
         machine = self._hosts
         text = machine.split(state)[1]
         assert text is not None
-        path: list[tuple[int, int]] = []
+        path: list[tuple[int, bytes]] = []
         at = state
         for byte in text.way_out():
-            path.append((at, byte))
+            path.append((at, bytes((byte,))))
             at = machine.advance_text(at, bytes((byte,)))
         rest = self.direct(at)
         assert rest is not None

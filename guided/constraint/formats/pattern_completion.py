@@ -37,7 +37,7 @@ class PatternCompletions(FormatCompletions):
         text = machine.split(state)[1]
         assert text is not None
         deep = _DEEP + 6 * max(map(len, text.reading.names), default=0)
-        path: list[tuple[int, int]] = []
+        path: list[tuple[int, bytes]] = []
         seen = {state}
         branches = [iter(_ORDER)]
         at = state
@@ -52,7 +52,7 @@ class PatternCompletions(FormatCompletions):
             if after == DEAD or after in seen:
                 continue
             seen.add(after)
-            path.append((at, byte))
+            path.append((at, bytes((byte,))))
             at = after
             rest = self._texts.get(at)
             rest = self.direct(at) if rest is None else rest

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import heapq
 from functools import lru_cache
+from itertools import accumulate
 from typing import NamedTuple, cast
 
 from guided.errors import LimitError
 from guided.grammar.regular.any_text import any_text
+from guided.grammar.regular.condensed import is_large
 from guided.grammar.regular.derivative import edges
 from guided.grammar.regular.expr import Expr, Kind, intersection, is_listed, listed_words
 from guided.grammar.regular.rests import between, bytes_of
@@ -21,15 +23,21 @@ from guided.grammar.regular.rests import between, bytes_of
 __all__ = ["Lengthening", "larger", "lengthening"]
 
 _ONE, _NINE = 0x31, 0x39
-_DIGITS = range(_ONE, _NINE + 1)
 _PLAIN = tuple(byte for byte in range(0x20, 0x7F) if byte not in b'"\\')
 """Characters that are one byte of a string each."""
+_PLAIN_UP_TO = (0, *accumulate(byte in _PLAIN for byte in range(256)))
+_DIGITS_UP_TO = (0, *accumulate(_ONE <= byte <= _NINE for byte in range(256)))
+"""How many there are, and how many digits but zero, below each byte."""
 
 _BEGUN = 3
 """The most bytes that a character lacks of which one was read."""
 
 EXPLORED = 200
 """States of a language that are looked at, 15 microseconds each; a date's are thousands."""
+
+EXPLORED_LARGE = 16
+"""Of these, what is left of combinations that are too large to be automata: 150 microseconds each, and one that has
+more has mostly too many."""
 
 
 class Lengthening(NamedTuple):
@@ -128,9 +136,12 @@ def _explored(texts: Expr, by_digits: bool) -> Lengthening | None:
     repeated: dict[Expr, int] = {}
     ways_back: dict[Expr, int] = {}
     order = [texts]
+    n_large = 0
+    up_to = _DIGITS_UP_TO if by_digits else _PLAIN_UP_TO
     try:
         for state in order:
-            if len(order) > EXPLORED:
+            n_large += is_large(state)
+            if len(order) > EXPLORED or n_large > EXPLORED_LARGE:
                 return None
             found = ways[state] = []
             for low, high, target in edges(state):
@@ -138,8 +149,7 @@ def _explored(texts: Expr, by_digits: bool) -> Lengthening | None:
                 found.append((size, target))
                 if target is state and (not by_digits or (low <= _NINE and high >= _ONE)):
                     repeated[state] = min(size, repeated.get(state, size))
-                    plain = sum(low <= byte <= high for byte in (_DIGITS if by_digits else _PLAIN))
-                    ways_back[state] = ways_back.get(state, 0) + plain
+                    ways_back[state] = ways_back.get(state, 0) + up_to[high + 1] - up_to[low]
                 if target not in sources:
                     sources[target] = []
                     order.append(target)

@@ -216,6 +216,7 @@ def _high(expr: Expr) -> int | None:
     return cast("int | None", expr.parts[2])
 
 
+@lru_cache(1 << 16)
 def between(low: int, high: int) -> int:
     """Bytes in which a JSON string spells that of some bytes of its text which takes least."""
     if any(max(low, a) <= min(high, b) for a, b in RAW_BYTES):

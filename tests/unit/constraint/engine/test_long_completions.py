@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import Any
 
+import numpy as np
 import pytest
 
 import guided
+from guided.constraint.engine.completion import Completions
 from guided.constraint.engine.machine import ConstraintMachine
 from guided.eval.byte_sampling import compile_bytes, sample_text, shortest_text
+from tests import vocabularies
+from tests.amounts import Refusals, some
+from tests.twin.json_schemas import schema
 
 WORK = ("advance_text", "cost", "closure", "next_bytes", "threads")
 
@@ -76,3 +82,36 @@ def test_a_name_that_must_not_be_a_word_ends_as_another() -> None:
     constraint = compile_bytes(guided.json_schema({"type": "object", **schema}))
     for begun, rest in ((b'{"a', b'":0}'), (b'{"ab', b' ":0}'), (b'{"abc', b'":0}')):
         assert constraint.shortest_text(constraint.advance_bytes(constraint.start, begun)) == rest
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_terminal_by_terminal_is_byte_by_byte(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From places all over, with tokens that hold several terminals, in either order of asking."""
+    rnd = random.Random(seed)
+    vocabulary = vocabularies.of_tokens([*vocabularies.SINGLE_BYTES, *vocabularies.OBJECT_PIECES, b'":"', b'","'])
+    with Refusals(most=0.5) as refusals:
+        for _ in range(some(100)):
+            with refusals.trial(guided.GuidedError):
+                grammar = guided.json_schema(schema(rnd))
+                fast, slow = guided.Constraint(grammar, vocabulary), guided.Constraint(grammar, vocabulary)
+                assert_same_texts(fast, slow, rnd, monkeypatch)
+
+
+def assert_same_texts(
+    fast: guided.Constraint, slow: guided.Constraint, rnd: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states = [(fast.start, slow.start)]
+    row = np.zeros(fast.vocabulary.n_words, np.uint32)
+    for _ in range(12):
+        fast.fill_mask(states[-1][0], row)
+        tokens = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little"))
+        token = int(rnd.choice(tokens.tolist()))
+        states.append((fast.advance(states[-1][0], token), slow.advance(states[-1][1], token)))
+    rnd.shuffle(states)
+    for one, other in states:
+        if fast.is_accepting(one):
+            continue
+        found = fast.shortest_text(one), fast.shortest_completion(one)
+        with monkeypatch.context() as patched:
+            patched.setattr(Completions, "_next_piece", Completions._next_byte)
+            assert found == (slow.shortest_text(other), slow.shortest_completion(other))
