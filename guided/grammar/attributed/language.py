@@ -36,7 +36,16 @@ from guided.grammar.attributed.nodes import (
 )
 from guided.grammar.attributed.pricing import NAMED, Pricing
 from guided.grammar.attributed.spellings import Spellings
-from guided.grammar.attributed.states import ANY, MOST_QUOTED, WHOLE, At, Reading, kind_in_quotes, read_lexeme
+from guided.grammar.attributed.states import (
+    ANY,
+    MOST_KEPT,
+    MOST_QUOTED,
+    WHOLE,
+    At,
+    Reading,
+    kind_in_quotes,
+    read_lexeme,
+)
 from guided.grammar.attributed.threads import LexemeKind, Open, Place, Thread, Threads
 from guided.grammar.attributed.words import Words, union, words_of
 
@@ -272,6 +281,9 @@ class AttributedLanguage:
             return At(place, Reading.STRING, text, utf8)
         if not self.is_free(place):
             return None
+        if place.keeps:
+            kept = len(text) <= MOST_KEPT and text[:1] != ANY
+            return At(place, Reading.STRING, text if kept else ANY, utf8)
         return At(place, Reading.STRING, ANY if self._has_values(place) else b"", utf8)
 
     def takes_strings(self, place: Place) -> bool:

@@ -142,6 +142,11 @@ class Literal(Terminal):
     """Is it only what others, which are held to some texts, do not take?"""
     hears: bool = False
     """Does its kind's `after` take the text as well?"""
+    keeps: Callable[[Any], bool] | None = None
+    """Says of an attribute that the text is heard also where any string may stand, if it is not long.
+
+    Which texts may come right behind it must not depend on it.
+    """
 
     def after(self, attribute: Any, text: str) -> Any:
         """The attribute behind a literal."""

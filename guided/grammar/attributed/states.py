@@ -9,7 +9,7 @@ from guided.grammar.attributed.lexis import Lexis, ascii_lower, is_called
 from guided.grammar.attributed.nodes import LiteralForm
 from guided.grammar.attributed.threads import Lexeme, LexemeKind, Place
 
-__all__ = ["ANY", "MOST_QUOTED", "WHOLE", "At", "Reading", "kind_in_quotes", "read_lexeme"]
+__all__ = ["ANY", "MOST_KEPT", "MOST_QUOTED", "WHOLE", "At", "Reading", "kind_in_quotes", "read_lexeme"]
 
 
 class Reading(Enum):
@@ -29,7 +29,7 @@ class Reading(Enum):
 
 
 class At(NamedTuple):
-    """Where a text is; ``text`` is what was read of the lexeme, of free strings nothing."""
+    """Where a text is; ``text`` is what was read of the lexeme, of free strings nothing unless they are kept."""
 
     place: Place
     reading: Reading
@@ -41,8 +41,10 @@ MOST_QUOTED = 255
 """Bytes of a free name in quotes, or of a string in such quotes."""
 WHOLE = (0, 0, 0)
 """Between characters."""
+MOST_KEPT = 60
+"""Bytes of a free string that is kept."""
 ANY = b"\0"
-"""Read of a string that is none of those which others are held to where any may stand."""
+"""Read of a string that is not kept and is none of those which others are held to where any may stand."""
 
 
 def read_lexeme(at: At, lexis: Lexis) -> tuple[Lexeme, bool] | None:

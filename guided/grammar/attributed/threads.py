@@ -252,6 +252,12 @@ class Place:
             found.append((Open(terminal, stack, attribute), terminal.form, terminal.kind.allowed(attribute)))
         return tuple(found)
 
+    @cached_property
+    def keeps(self) -> bool:
+        """Is a free string kept as it is read?"""
+        kept = ((one.terminal, one.attribute) for one, _, _ in self.literals)
+        return any(isinstance(of, Literal) and of.keeps is not None and of.keeps(one) for of, one in kept)
+
 
 class Threads:
     """Makes and keeps the places of a grammar.

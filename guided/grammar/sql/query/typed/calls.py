@@ -27,16 +27,24 @@ from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.frames import CONDITION, Calling, Operand
 from guided.grammar.sql.query.typed.literals import numbers_of
 from guided.grammar.sql.query.typed.scope import Clause, Query
-from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, is_literal, members, only
-from guided.grammar.sql.query.typed.windows import ordering, over
+from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, coerces, is_literal, members, only
+from guided.grammar.sql.query.typed.windows import directed, ordering, over
 
-__all__ = ["COMMA", "FunctionName", "arguments", "call", "end_call", "windowed_call"]
+__all__ = [
+    "COMMA", "FunctionName", "arguments", "begin_group", "begin_grouping", "call", "end_call", "end_group", "end_kind",
+    "windowed_call",
+]  # fmt: skip
 
 _OPEN, _CLOSE, _COMMA = Sign("("), Sign(")"), Sign(",")
 COMMA = seq(Action(do.heard(",")), _COMMA)
 """A comma that tells expressions apart."""
 _LATE = (Clause.ORDER, Clause.WINDOW, Clause.QUALIFY)
-_NAMED = {"date": ("date",), "timestamp": ("timestamp", "timestamptz"), "interval": ("interval",), "time": ("time",)}
+_NAMED = {
+    "date": ("date",),
+    "timestamp": ("timestamp", "timestamptz", "?stamp"),
+    "interval": ("interval",),
+    "time": ("time",),
+}
 
 
 TAINTS = ("", "aggregate", "window", "volatile")
@@ -138,8 +146,10 @@ def end_argument(query: Query) -> Query | None:
     ended = do.end(query)
     if ended is None:
         return None
-    frame = _frame(ended)
-    return ended.with_top(frame._replace(types=(*frame.types, ended.value)))
+    frame = _frame(ended)._replace(types=(*_frame(ended).types, ended.value))
+    if frame.distinct and ended.column is not None:
+        frame = frame._replace(columns=(*frame.columns, ended.column))
+    return ended.with_top(frame)
 
 
 def end_call(query: Query) -> Query | None:
@@ -152,13 +162,44 @@ def end_call(query: Query) -> Query | None:
     return do.read(do.hear(left, ")"), kind, (frame.name, 2))
 
 
-def _begin_narrow(query: Query) -> Query:
+def _fields(dialect: TypedDialect) -> dict[tuple[str, str], int]:
+    """What EXTRACT takes, by its word and the type that it gives: the types that have such a field."""
+    found: dict[tuple[str, str], int] = {}
+    for kind, names, given in dialect.fields:
+        for word in names.split():
+            found[word, given] = found.get((word, given), 0) | sum(BIT[name] for name in _NAMED[kind])
+    return found
+
+
+def _texts(dialect: TypedDialect) -> int:
+    """What stands for a text without a cast that is written."""
+    return only(*(name for name in dialect.system.types if coerces(dialect.system, name, "text")))
+
+
+def _begin_narrow(goal: int) -> do.Change:
     """An argument of POSITION."""
-    return query._replace(frames=(*query.frames, Operand(query.system, only("text"), narrow=True)))
+
+    def change(query: Query) -> Query:
+        return query._replace(frames=(*query.frames, Operand(query.system, goal, narrow=True)))
+
+    return change
 
 
 def _begin_extract(query: Query) -> Query:
     return do.without_null(query, "extract")
+
+
+def _of_text(query: Query) -> Query | None:
+    """Behind the first argument of SUBSTRING, if it is a text."""
+    return query if functions.call_of(query.system, "substr", (*_frame(query).types, "int4")) == "text" else None
+
+
+def _end_substring(query: Query) -> Query | None:
+    """Behind the arguments of SUBSTRING in either spelling."""
+    types = _frame(query).types
+    kind = functions.call_of(query.system, "substr", types if len(types) > 1 else (*types, "int4"))
+    below = do.hear(query._replace(frames=query.frames[:-1]), ")")
+    return None if kind is None else do.read(below, kind, ("substring", 2))
 
 
 def may_close(query: Query) -> Query | None:
@@ -172,6 +213,32 @@ def end_kind(query: Query) -> Query:
     return query._replace(calls=query.calls[:-1])
 
 
+def begin_grouping(query: Query) -> Query | None:
+    """Before GROUPING, which makes its columns groups."""
+    found = do.at_operand(query)
+    if found is None or query.clause is not Clause.SELECT or query.calls or not may_aggregate(query):
+        return None
+    tainted = max(query.tainted, "aggregate", key=TAINTS.index)
+    return found._replace(calls=("aggregate",), tainted=tainted, aggregated=True, trace=None)
+
+
+def begin_group(query: Query) -> Query:
+    """Before one of them, of whatever type it is."""
+    return query._replace(frames=(*query.frames, Operand(query.system, SORTABLE, plain=True)))
+
+
+def end_group(query: Query) -> Query | None:
+    """Behind it."""
+    ended = do.end(query)
+    if ended is None or ended.column is None:
+        return None
+    where, name = ended.column
+    # What has a qualifier and none would be grouped as two columns that USING made one of.
+    if any(one.column == name and one.qualifier != where for one in ended.pending):
+        return None
+    return ended._replace(groupings=ended.groupings | {ended.column}, column=None)
+
+
 def counts_all(query: Query) -> Query | None:
     """``*``, the argument of COUNT."""
     return query if _frame(query).name == "count" else None
@@ -180,6 +247,49 @@ def counts_all(query: Query) -> Query | None:
 def distinct(query: Query) -> Query:
     """DISTINCT before the argument of an aggregate."""
     return query.with_top(_frame(query)._replace(distinct=True))
+
+
+def has_columns(query: Query) -> Query | None:
+    """Where an argument of DISTINCT is a column, which alone may say the order."""
+    return query._replace(name="") if _frame(query).columns else None
+
+
+class OrderQualifier:
+    """The source of such a column."""
+
+    label = "a table or alias"
+    price = 1
+
+    def allowed(self, query: Query) -> Names:
+        """As it was written in the arguments."""
+        return Names(words_of(where for where, _ in _frame(query).columns if where))
+
+    def after(self, query: Query, name: str) -> Query:
+        """The query with the qualifier noted."""
+        return query._replace(name=name)
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """None: nothing needs an order."""
+        return ()
+
+
+class OrderColumn:
+    """Such a column, behind its source or as it was written without one."""
+
+    label = "an argument"
+    price = 1
+
+    def allowed(self, query: Query) -> Names:
+        """Those of the source, or that were written without."""
+        return Names(words_of(name for where, name in _frame(query).columns if (where or "") == query.name))
+
+    def after(self, query: Query, name: str) -> Query:
+        """The query as it was."""
+        return query._replace(name="")
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """Any of them."""
+        return sorted(self.allowed(query).words.members)
 
 
 def begin_filter(query: Query) -> Query:
@@ -239,8 +349,7 @@ def _scalars(dialect: TypedDialect, expression: Node) -> list[Node]:
     closed = seq(Action(end_call), _CLOSE)
     named = Name(FunctionName(dialect.system.scalars, "scalar", dialect.word_functions), Spelled.WORD)
     reserved = choice(*(seq(Action(calling(name)), Keyword(name)) for name in dialect.word_functions))
-    substring = seq(Action(calling("substr")), Keyword("substring"))
-    return [seq(choice(named, reserved, substring), _OPEN, some, closed)]
+    return [seq(choice(named, reserved), _OPEN, some, closed)]
 
 
 def _aggregates(dialect: TypedDialect, expression: Node) -> list[Node]:
@@ -250,9 +359,10 @@ def _aggregates(dialect: TypedDialect, expression: Node) -> list[Node]:
                 Action(do.end), Action(end_kind), _CLOSE)  # fmt: skip
     every = seq(Action(counts_all), Sign("*"))
     ordered = seq(Action(may_close), words("ORDER BY"), ordering(expression, begin_order))
-    plain = choice(
-        every, seq(words("DISTINCT"), Action(distinct), some), seq(maybe(words("ALL")), some, maybe(ordered))
-    )
+    column = choice(Name(OrderColumn()), seq(Name(OrderQualifier()), Sign("."), Name(OrderColumn())))
+    by_argument = seq(Action(may_close), Action(has_columns), words("ORDER BY"), listed(directed(column), _COMMA))
+    unique = seq(words("DISTINCT"), Action(distinct), some, maybe(by_argument))
+    plain = choice(every, unique, seq(maybe(words("ALL")), some, maybe(ordered)))
     aggregate = seq(
         Name(FunctionName(dialect.system.aggregates, "aggregate"), Spelled.WORD), _OPEN, plain, closed,
         Action(end_kind), maybe(where),
@@ -282,7 +392,7 @@ def _window_function(dialect: TypedDialect, expression: Node) -> Node:
 
 def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:
     """What has a spelling of its own."""
-    text = seq(Action(do.begin(only("text"))), expression, Action(do.end))
+    text = seq(Action(do.begin(_texts(dialect))), expression, Action(do.end))
     whole = seq(Action(do.begin(only(*dialect.wholes))), expression, Action(do.end))
     begin = Action(do.at_operand)
 
@@ -290,10 +400,9 @@ def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:
         return Action(do.operand(name, (label, 2)))
 
     fields = [
-        seq(choice(*(seq(words(word), Action(do.heard(word))) for word in names.split())), words("FROM"),
-            Action(do.begin(sum(BIT[name] for name in _NAMED[kind]))), expression, Action(do.end),
+        seq(words(word), Action(do.heard(word)), words("FROM"), Action(do.begin(goal)), expression, Action(do.end),
             Action(do.allows_null), result(given, "extract"))
-        for kind, names, given in dialect.fields
+        for (word, given), goal in _fields(dialect).items()
     ]  # fmt: skip
     extract = seq(
         words("EXTRACT"),
@@ -304,21 +413,28 @@ def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:
         choice(*fields),
         _CLOSE,
     )
-    trims = [
-        seq(words("TRIM"), begin, Action(do.untraced), _OPEN, *((words(word),) if word else ()),
-            choice(seq(maybe(text), words("FROM"), text), *(() if word else (seq(text, maybe(_COMMA, text)),))),
-            result("text", name), _CLOSE)
-        for word, name in (("", "btrim"), ("BOTH", "btrim"), ("LEADING", "ltrim"), ("TRAILING", "rtrim"))
-    ]  # fmt: skip
-    narrow = seq(Action(_begin_narrow), expression, Action(do.end))
+    more = choice(seq(), seq(words("FROM"), text), seq(_COMMA, text))
+    trims = choice(
+        seq(choice(seq(words("FROM"), text), seq(text, more)), result("text", "btrim")),
+        *(
+            seq(words(word), maybe(text), words("FROM"), text, result("text", name))
+            for word, name in (("BOTH", "btrim"), ("LEADING", "ltrim"), ("TRAILING", "rtrim"))
+        ),
+    )
+    trim = seq(words("TRIM"), begin, Action(do.untraced), _OPEN, trims, _CLOSE)
+    narrow = seq(Action(_begin_narrow(_texts(dialect))), expression, Action(do.end))
     position = seq(
         words("POSITION"), begin, Action(do.untraced), _OPEN, narrow, words("IN"), narrow,
         result(dialect.whole, "position"), _CLOSE,
     )  # fmt: skip
-    part = choice(seq(words("FROM"), whole, maybe(words("FOR"), whole)), seq(words("FOR"), whole))
+    long = seq(words("FOR"), Action(do.heard("for")), whole)
+    part = seq(Action(_of_text), choice(seq(words("FROM"), Action(do.heard("from")), whole, maybe(long)), long))
+    one = seq(Action(begin_argument), expression, Action(end_argument))
+    rest = Star(seq(COMMA, one), lambda query: may_close(query) is None)
     substring = seq(
-        words("SUBSTRING"), begin, Action(do.untraced), _OPEN, text, part, result("text", "substring"), _CLOSE
-    )
+        Action(calling("substr")), words("SUBSTRING"), _OPEN, one,
+        choice(seq(rest, Action(may_close)), part), Action(_end_substring), _CLOSE,
+    )  # fmt: skip
     several = [
         seq(words(word), Action(alternatives.begin_alternatives(word.lower())), _OPEN,
             listed(seq(Action(alternatives.alternative(types)), expression, Action(alternatives.end_alternative)),
@@ -331,4 +447,4 @@ def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:
         Action(alternatives.alternative(SORTABLE)), expression, Action(alternatives.begin_nullif), _COMMA, expression,
         Action(do.end), Action(alternatives.end_alternatives("nullif")), _CLOSE,
     )  # fmt: skip
-    return [extract, *trims, position, substring, *several, nullif]
+    return [extract, trim, position, substring, *several, nullif]

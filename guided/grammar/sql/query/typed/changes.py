@@ -44,7 +44,7 @@ __all__ = [
 
 Change = Callable[[Query], Query | None]
 
-MOST_PARTS = 60
+MOST_PARTS = 100
 """Parts of a column by which GROUP BY may find it again."""
 
 

@@ -20,6 +20,7 @@ from guided.grammar.sql.query.typed.scope import (
     unbound,
 )
 from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, settled, settling
+from guided.grammar.sql.query.typed.undecided import stands_for
 
 __all__ = [
     "UNNAMED",
@@ -88,7 +89,7 @@ def begin_item(query: Query) -> Query | None:
             goal = settling(query.system, goal)
     plain = goal == ALL and not (query.distinct or query.awaiting is not None or query.sees_parent)
     frame = Operand(query.system, goal, plain=plain)
-    return query._replace(frames=(frame,), loose=frozenset(), tainted="", column=None, trace=())
+    return query._replace(frames=(frame,), loose=frozenset(), tainted="", terms=frozenset(), column=None, trace=())
 
 
 def end_value(query: Query) -> Query | None:
@@ -112,10 +113,11 @@ def end_item(query: Query) -> Query | None:
     if name is not None and not _admits(query, name, settled(query.system, kind) if kind != UNKNOWN else kind):
         return None
     trace = query.trace if query.loose and query.column is None else None
-    output = Output(name, kind, None, query.column, query.loose, query.tainted, trace)
+    output = Output(name, kind, None, query.column, query.loose, query.tainted, trace, query.terms)
     return query._replace(
-        outputs=(*query.outputs, output), loose=frozenset(), tainted="", name="", column=None, trace=None
-    )
+        outputs=(*query.outputs, output), loose=frozenset(), tainted="", terms=frozenset(), name="", column=None,
+        trace=None,
+    )  # fmt: skip
 
 
 def _admits(query: Query, name: str, kind: str) -> bool:
@@ -134,7 +136,8 @@ def admits(query: Query, name: str, kind: str, *, joined: bool = True) -> bool:
     waiting = [pending for pending in query.pending if pending.qualifier is None and pending.column == name]
     if not waiting:
         return True
-    if any(pending.type not in ("", kind) for pending in waiting) or (query.aggregated and not is_sortable(kind)):
+    fits = all(stands_for(query.system, pending.type, kind) for pending in waiting)
+    if not fits or (query.aggregated and not is_sortable(kind)):
         return False
     bare = bare_columns(query.sources)
     if name in bare.ambiguous:
@@ -264,7 +267,7 @@ def begin_group(query: Query) -> Query | None:
     if query.distinct_on:
         return None
     for output in query.outputs:
-        for where, name in output.loose:
+        for where, name in output.loose.union(*(term.loose for term in output.terms)):
             kind = type_of(query, (where or None, name))
             if kind is None or not is_sortable(kind):
                 return None

@@ -3,30 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from typing import Any
 
 from guided.grammar.attributed.nodes import Names
 from guided.grammar.attributed.words import Words, words_of
 from guided.grammar.sql.query.typed import changes as do
+from guided.grammar.sql.query.typed import frames
 from guided.grammar.sql.query.typed.dialect import TypedDialect
-from guided.grammar.sql.query.typed.frames import UNKNOWN
+from guided.grammar.sql.query.typed.frames import CONDITION, UNKNOWN
 from guided.grammar.sql.query.typed.queries import MOST_DEPTH
 from guided.grammar.sql.query.typed.relations import Relation, Source, bare_columns
 from guided.grammar.sql.query.typed.scope import Clause, Pending, Query, depends, needed, refer
-from guided.grammar.sql.query.typed.types import OTHER, settled
+from guided.grammar.sql.query.typed.system import TypeSystem
+from guided.grammar.sql.query.typed.types import BIT, OTHER, SORTABLE, settled
+from guided.grammar.sql.query.typed.undecided import ANY, is_undecided, members_of, narrower, stands_for, undecided
 from guided.grammar.sql.schema import DatabaseSchema
 
-__all__ = ["MOST_VARIANTS", "BareColumn", "Catalog", "QualifiedColumn", "Qualifier"]
+__all__ = ["MOST_VARIANTS", "BareColumn", "Catalog", "GroupedColumn", "QualifiedColumn", "Qualifier"]
 
 _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
-FORWARD_TYPES = ("int8", "numeric", "text", "date")
-"""The types that a column may have which only a sub-query behind will define; more would make masks slow."""
 _NONE = Names(words_of(()))
-_GUESSES = (4, 2, 1)
-"""How many of them are tried for the first such column of a query, for the second, and for others."""
+_GUESSES = (5, 3, 2)
+"""How many types are tried, besides any, for the first column of a query that only a sub-query behind will define, for
+the second, and for others; more would make masks slow."""
 MOST_VARIANTS = 7
 """Types that a column of one name may have in different tables."""
+
+
+class Recent:
+    """What was found of the columns of one query, the last that was asked about: variants ask one after another."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Query | None, dict[Any, Any]] = (None, {})
+
+    def of(self, query: Query) -> dict[Any, Any]:
+        """What is known of a query so far."""
+        last, known = self._last
+        if last is not query:
+            known = {}
+            self._last = query, known
+        return known
 
 
 @dataclass(frozen=True)
@@ -40,6 +58,7 @@ class Catalog:
     """May SELECT use names that only a sub-query in FROM will define?"""
     undefinable: frozenset[str] = frozenset()
     """The names that no sub-query may define, so that only tables have such columns."""
+    recent: Recent = field(default_factory=Recent, repr=False, compare=False)
 
     @staticmethod
     def of(schema: DatabaseSchema, dialect: TypedDialect, *, forward: bool) -> Catalog:
@@ -171,7 +190,7 @@ class BareColumn:
             return _NONE
         held = not do.open_operand(query)
         if _is_open(query) and not query.named_tables and (query.outside is None or query.is_local) and not held:
-            free = self.catalog.forward and self.variant <= len(FORWARD_TYPES)
+            free = self.catalog.forward and self.variant <= _GUESSES[0] + 1
             return Names(self.catalog.by_variant[self.variant], free, self.catalog.names)
         scopes = list(_scopes(query))
         if not any(map(_is_open, scopes)):
@@ -183,7 +202,7 @@ class BareColumn:
             if _is_open(at):
                 found |= set(self.catalog.types) - hidden
                 found |= {name for _, relation in at.named_tables for name in relation.types} - hidden
-                free = self.catalog.forward and self.variant <= len(FORWARD_TYPES)
+                free = self.catalog.forward and self.variant <= _GUESSES[0] + 1
             else:
                 bare = bare_columns(at.sources)
                 found |= set(bare.unique) - hidden
@@ -214,12 +233,21 @@ class BareColumn:
         return {name for name in names if self.after(query, name) is not None}
 
     def _types(self, query: Query, name: str) -> tuple[str, ...]:
+        """The types of a name, found once for all variants."""
+        known = self.catalog.recent.of(query)
+        found = known.get((None, name))
+        if found is None:
+            found = known[None, name] = self._find_types(query, name)
+        return found
+
+    def _find_types(self, query: Query, name: str) -> tuple[str, ...]:
         found: dict[str, None] = {}
+        read = _read_as(query) if self.catalog.forward else {}
         for at in _scopes(query):
             if _is_open(at):
-                found.update(dict.fromkeys(self.catalog.types.get(name, ())))
-                kinds = (relation.types[name] for _, relation in at.named_tables if name in relation.types)
-                found.update((kind, None) for kind in kinds if kind != OTHER)
+                kinds = [*self.catalog.types.get(name, ())]
+                kinds += (relation.types[name] for _, relation in at.named_tables if name in relation.types)
+                found.update(dict.fromkeys(_awaited(read, kinds)))
             else:
                 bare = bare_columns(at.sources)
                 if name in bare.ambiguous:
@@ -227,7 +255,7 @@ class BareColumn:
                 if name in bare.unique:
                     found[bare.unique[name][1]] = None
                     break
-        settled = _settled(query, None, name)
+        settled = _settled(query, None, name, tuple(found))
         if settled:
             return settled
         if not found and self.catalog.forward and any(map(_is_open, _scopes(query))):
@@ -257,14 +285,58 @@ class BareColumn:
         return sorted(name for where, name in needed(query) if bare.get(name, ("-",))[0] == where)
 
 
-def _settled(query: Query, qualifier: str | None, name: str) -> tuple[str, ...]:
-    """The type of a column that was used before, if it is still to come."""
+def _settled(query: Query, qualifier: str | None, name: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    """The type of a column that was used before, if it is still to come.
+
+    Where it is not decided and does not fit here, those that it may be are tried: what was read is right for each.
+    """
     for at in _scopes(query):
         if _is_open(at):
+            settled = ""
             for pending in at.pending:
-                if pending.qualifier == qualifier and pending.column == name and pending.type:
-                    return (pending.type,)
+                if pending.qualifier == qualifier and pending.column == name:
+                    settled = narrower(pending.type, settled)
+            members = members_of(query.system, settled) if is_undecided(settled) else ()
+            if members and not _may_wait(settled, members, frames.hopes(query.top), _goals(query)):
+                kinds = (*known, *_likely(query), *members)
+                return tuple(kind for kind in kinds if settled != kind and stands_for(query.system, settled, kind))[:3]
+            if settled:
+                return (settled,)
     return ()
+
+
+def _awaited(read: dict[str, str], kinds: Iterable[str]) -> tuple[str, ...]:
+    """The types as which a column can be used that FROM will bind."""
+    return tuple({read.get(kind, kind): None for kind in kinds if kind != OTHER})
+
+
+def _read_as(query: Query) -> dict[str, str]:
+    """What columns are read as that FROM will bind, where that is not their type: undecided where that leads on.
+
+    So a sub-query behind may give a table's name to another column, such as a sum; and columns of one name in several
+    tables, whole numbers of different sizes, are read once.
+    """
+    return _readings(query.system, frames.hopes(query.top), _goals(query))
+
+
+@lru_cache(maxsize=8192)
+def _readings(system: TypeSystem, hopes: int, goals: frozenset[int]) -> dict[str, str]:
+    wider = {kind: undecided(system, kind) for kind in system.types}
+    return {kind: one for kind, one in wider.items() if one != kind and _may_wait(one, (kind,), hopes, goals)}
+
+
+def _goals(query: Query) -> frozenset[int]:
+    """What each of the expressions may be that are being read."""
+    return frozenset([frames.goal_of(frame) for frame in query.frames if isinstance(frame, frames.Operand)])
+
+
+def _may_wait(wider: str, members: Iterable[str], hopes: int, goals: frozenset[int]) -> bool:
+    """May a column be read as of a type that is not decided, rather than as of one of its members?"""
+    if wider == ANY or not hopes & BIT[wider]:
+        return bool(hopes & BIT[wider])
+    # An expression around that wants the very type, as an element of an array, gets it.
+    wanted = sum(BIT[member] for member in members)
+    return all(goal & BIT[wider] or not goal & wanted for goal in goals)
 
 
 def _guesses(catalog: Catalog, query: Query) -> tuple[str, ...]:
@@ -275,7 +347,13 @@ def _guesses(catalog: Catalog, query: Query) -> tuple[str, ...]:
         for pending in at.pending
         if pending.type and (pending.qualifier is not None or pending.column not in catalog.types)
     }
-    return FORWARD_TYPES[: _GUESSES[min(len(guessed), len(_GUESSES) - 1)]]
+    return (*_likely(query)[: _GUESSES[min(len(guessed), len(_GUESSES) - 1)]], ANY)
+
+
+def _likely(query: Query) -> list[str]:
+    """What a column may be that only a sub-query behind will define: first what fits here as it is."""
+    goal, hopes = frames.goal_of(query.top) & ~CONDITION, frames.hopes(query.top)
+    return sorted(query.system.forward_types, key=lambda name: (not goal & BIT[name], not hopes & BIT[name]))
 
 
 def _used(query: Query, qualifier: str | None, name: str, kind: str) -> Query | None:
@@ -372,7 +450,7 @@ class QualifiedColumn:
         free = is_open and self.catalog.forward and query.name not in self._named(query)
         if self.variant:
             found = {name: types for name, types in found.items() if len(types) >= self.variant}
-            free = free and self.variant <= len(FORWARD_TYPES)
+            free = free and self.variant <= _GUESSES[0] + 1
         if not do.open_operand(query):
             # No cast leads to what is wanted, so a column must be of the very type.
             place = slice(None) if self.variant is None else slice(self.variant - 1, self.variant)
@@ -384,13 +462,22 @@ class QualifiedColumn:
         return {**self.catalog.relations, **dict(reversed(query.named_tables))}
 
     def _known(self, query: Query) -> tuple[dict[str, tuple[str, ...]] | None, bool]:
-        """The columns of the source with their types, and whether it is still to come."""
+        """The columns of the source with their types, and whether it is still to come; found once for all variants."""
+        known = self.catalog.recent.of(query)
+        found = known.get(query.name)
+        if found is None:
+            found = known[query.name] = self._find_known(query)
+        return found
+
+    def _find_known(self, query: Query) -> tuple[dict[str, tuple[str, ...]] | None, bool]:
         for at in _scopes(query):
             source = at.source(query.name)
             if source is not None:
                 return {name: (kind,) for name, kind in source.relation.types.items()}, False
             if _is_open(at):
-                return self._later(at, query.name), True
+                later = self._later(at, query.name)
+                read = _read_as(query) if self.catalog.forward else {}
+                return {name: _awaited(read, kinds) for name, kinds in later.items()}, True
         return None, False
 
     def _later(self, query: Query, name: str) -> dict[str, tuple[str, ...]]:
@@ -407,7 +494,7 @@ class QualifiedColumn:
         found: dict[str, dict[str, None]] = {}
         for relation in named.values():
             types = relation.types
-            if all(types.get(one.column) in ((one.type,) if one.type else types.values()) for one in used):
+            if all(one.column in types and stands_for(query.system, one.type, types[one.column]) for one in used):
                 for column, kind in types.items():
                     found.setdefault(column, {}).update({} if kind == OTHER else {kind: None})
         return {column: tuple(types) for column, types in found.items()}
@@ -421,7 +508,7 @@ class QualifiedColumn:
         if not self.variant:
             return _used(query, query.name, name, UNKNOWN)
         types = found.get(name, _guesses(self.catalog, query) if is_open and self.catalog.forward else ())
-        types = (_settled(query, query.name, name) if is_open else ()) or types
+        types = (_settled(query, query.name, name, types) if is_open else ()) or types
         return _used(query, query.name, name, types[self.variant - 1]) if len(types) >= self.variant else None
 
     def suggested(self, query: Query) -> Iterable[str]:
@@ -435,3 +522,19 @@ class QualifiedColumn:
                 return grouped
         short = sorted(names.words.members, key=lambda name: (len(name), name))[:4]
         return short or (_LETTERS[:1] if names.free else ())
+
+
+class GroupedColumn(BareColumn):
+    """A column in GROUPING."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        super().__init__(catalog, 0)
+        sorted_ = (name for name, types in catalog.types.items() if any(SORTABLE & BIT[kind] for kind in types))
+        self._shortest = (
+            _LETTERS[0] if catalog.forward else min(sorted_, key=lambda name: (len(name), name), default="")
+        )
+        self.price = len(self._shortest) + 2
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """The shortest."""
+        return (self._shortest,)

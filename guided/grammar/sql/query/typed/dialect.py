@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from guided.grammar.attributed.lexis import Lexis
+from guided.grammar.attributed.nodes import LiteralForm
 from guided.grammar.sql.query.typed.system import TypeSystem
 
 __all__ = ["TypedDialect"]
@@ -28,7 +29,9 @@ class TypedDialect:
     sized_types: Mapping[str, str]
     """Those that a size may follow."""
     scaled_types: tuple[tuple[str, int, int], ...]
-    """Decimals by the fewest and most digits behind the point; a cast can lead to each but by a word alone."""
+    """Decimals by the fewest and most digits behind the point."""
+    most_digits: int
+    """Those that a decimal may have."""
     moments: Mapping[str, str]
     """Words that stand for a date or a time, with their types."""
     signs: tuple[str, ...]
@@ -40,11 +43,13 @@ class TypedDialect:
     numbers: Mapping[str, str]
     """Spellings of numbers, by the type that each is read as."""
     strings: tuple[str, ...]
-    """The literals of `typed.types.LITERALS` that it has, any text last; ``'picture`` is a format of TO_CHAR."""
+    """The literals of `typed.types.LITERALS` that it has, any text last."""
     typed_texts: tuple[tuple[str, str, str], ...]
     """Words before a string, its spelling (`typed.types.LITERALS`), and the type that both have."""
     span_units: tuple[str, ...]
     """Units behind INTERVAL and a whole number."""
+    span_forms: tuple[LiteralForm, ...]
+    """How that number is written: as one, or in quotes."""
     fields: tuple[tuple[str, str, str], ...]
     """What EXTRACT takes of a type, by one of each kind; the type that it gives."""
     whole: str
@@ -53,5 +58,7 @@ class TypedDialect:
     """The types of the numbers that SUBSTRING and subscripts take."""
     word_functions: tuple[str, ...]
     """Functions whose names are reserved words."""
+    selected_rows: tuple[str, ...] = ()
+    """Functions that give rows which SELECT may have as a column."""
     named_rows: tuple[str, ...] = ()
     """Beginnings of functions as sources whose column has a name of its own, whatever they are called by."""

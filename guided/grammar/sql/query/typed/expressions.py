@@ -29,15 +29,27 @@ from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query.typed import alternatives, frames, new_names, queries
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed import columns as names
-from guided.grammar.sql.query.typed.calls import COMMA, call
+from guided.grammar.sql.query.typed.calls import COMMA, begin_group, begin_grouping, call, end_group, end_kind
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.frames import UNKNOWN
-from guided.grammar.sql.query.typed.literals import Escape, Number, Size, Text, TypedText, numbers_of, strings_of
+from guided.grammar.sql.query.typed.literals import (
+    Digits,
+    Escape,
+    Number,
+    Scale,
+    Size,
+    Text,
+    TypedText,
+    numbers_of,
+    strings_of,
+    without_scale,
+)
 from guided.grammar.sql.query.typed.operators import COMPARISONS, EQUALITIES
 from guided.grammar.sql.query.typed.relations import bare_columns
 from guided.grammar.sql.query.typed.row_values import compared_row
 from guided.grammar.sql.query.typed.scope import Clause, Query, needed
 from guided.grammar.sql.query.typed.types import ALL, ANY_NULL, BIT, HELD, LITERALS, OTHER, only, turns_into
+from guided.grammar.sql.query.typed.undecided import UNDECIDED, example, is_undecided, stands_for
 
 __all__ = ["beginning_with", "columns", "expression"]
 
@@ -103,21 +115,19 @@ def cast_to(target: str, *, behind: bool) -> do.Change:
 
 def _type(dialect: TypedDialect, *, behind: bool) -> Node:
     size = Literal(LiteralForm.NUMBER, Size(1, 999))
-    scale = Literal(LiteralForm.NUMBER, Size(0, 3))
-    digits = seq(_OPEN, Literal(LiteralForm.NUMBER, Size(3, 38)), maybe(_COMMA, scale), _CLOSE)
     sized = [
         seq(Action(cast_to(name, behind=behind)), Action(do.untraced), words(word), _OPEN, size, _CLOSE)
         for word, name in dialect.sized_types.items()
     ]
-    exact = [
-        seq(Action(cast_to("numeric", behind=behind)), Action(do.untraced), words(word), digits)
-        for word in ("NUMERIC", "DECIMAL")
-    ]
-    scaled = [
-        seq(Action(cast_to(name, behind=behind)), Action(do.untraced), words("DECIMAL"), _OPEN,
-            Literal(LiteralForm.NUMBER, Size(most, 38)), _COMMA, Literal(LiteralForm.NUMBER, Size(least, most)), _CLOSE)
-        for name, least, most in dialect.scaled_types
-    ]  # fmt: skip
+    decimal = choice(words("DECIMAL"), words("NUMERIC"))
+    scaled = []
+    for name, least, most in dialect.scaled_types:
+        digits = Literal(LiteralForm.NUMBER, Digits(max(1, least), dialect.most_digits), hears=True)
+        scale = seq(_COMMA, Literal(LiteralForm.NUMBER, Scale(least, most)))
+        scaled.append(
+            seq(Action(cast_to(name, behind=behind)), Action(do.untraced), decimal, _OPEN, digits,
+                scale if least else choice(scale, Action(without_scale)), _CLOSE)
+        )  # fmt: skip
     several = [seq(Action(cast_to(name, behind=behind)), words(word)) for word, name in dialect.type_phrases.items()]
     array = seq(Name(TypeName(dialect, behind=behind, array=True), Spelled.WORD), Sign("["), Sign("]"))
 
@@ -131,7 +141,7 @@ def _type(dialect: TypedDialect, *, behind: bool) -> Node:
 
     places = {name: 2 + place for place, (name, _, _) in enumerate(dialect.scaled_types) if name != "numeric"}
     word = Name(TypeName(dialect, behind=behind), Spelled.WORD)
-    return Choice((word, array, *scaled, *several, *sized, *exact), preferred)
+    return Choice((word, array, *scaled, *several, *sized), preferred)
 
 
 def _wish(query: Query) -> str:
@@ -139,7 +149,10 @@ def _wish(query: Query) -> str:
     if query.clause is not Clause.SELECT or len(query.frames) != 1 or query.top.waits:
         return ""
     found = new_names.wanted(query)
-    return found[0][1] if found else ""
+    if not found or not is_undecided(awaited := found[0][1]):
+        return found[0][1] if found else ""
+    given = query.top.type
+    return given if given and stands_for(query.system, awaited, given) else example(query.system, awaited)
 
 
 def finish(query: Query) -> str:
@@ -277,13 +290,14 @@ def _operand(dialect: TypedDialect, catalog: names.Catalog, body: Rule, query: R
         seq(Action(do.at_operand), Action(do.untraced), words("INTERVAL"), Literal(form, Size(0, 9999)),
             choice(*map(words, dialect.span_units)),
             Action(do.operand("interval", ("interval", 1))))
-        for form in (LiteralForm.NUMBER, LiteralForm.STRING) if dialect.span_units
+        for form in dialect.span_forms
     ]  # fmt: skip
     numbers, strings = numbers_of(dialect), strings_of(dialect)
     options = (
         numbers[0], constants[1], strings[-1], constants[0], bare[1], qualified, *bare[2:], bare[0],
         *numbers[1:], *strings[:-1], constants[2], *moments, *typed, *spans,
         seq(Action(do.open_operand), choice(call(dialect, body), *_bracketed(dialect, body, query))),
+        _grouping(dialect, catalog),
     )  # fmt: skip
 
     held = {
@@ -313,6 +327,17 @@ def _operand(dialect: TypedDialect, catalog: names.Catalog, body: Rule, query: R
     return Choice(options, preferred)
 
 
+def _grouping(dialect: TypedDialect, catalog: names.Catalog) -> Node:
+    """GROUPING and its columns."""
+    any_type = seq(Name(names.Qualifier(catalog, names.QualifiedColumn(catalog, 0))), Sign("."),
+                   Name(names.QualifiedColumn(catalog, 0)))  # fmt: skip
+    one = seq(Action(begin_group), choice(Name(names.GroupedColumn(catalog)), any_type), Action(end_group))
+    return seq(
+        Action(begin_grouping), words("GROUPING"), _OPEN, listed(one, _COMMA), Action(end_kind),
+        Action(do.operand(dialect.whole, ("grouping", 2))), _CLOSE,
+    )  # fmt: skip
+
+
 def _bracketed(dialect: TypedDialect, body: Rule, query: Rule) -> list[Node]:
     """CASE, CAST, EXISTS, ARRAY and brackets."""
     then = seq(words("THEN"), Action(alternatives.alternative()), body, Action(alternatives.end_alternative))
@@ -338,7 +363,7 @@ def _bracketed(dialect: TypedDialect, body: Rule, query: Rule) -> list[Node]:
         Action(queries.leave_exists),
         _CLOSE,
     )
-    elements = ALL & ~sum(bit for name, bit in BIT.items() if name[0] == "_" or name == OTHER)
+    elements = ALL & ~sum(bit for name, bit in BIT.items() if name[0] == "_" or name == OTHER or name in UNDECIDED)
     list_ = seq(
         Action(alternatives.begin_alternatives("array")), Sign("["),
         listed(seq(Action(alternatives.alternative(elements)), body, Action(alternatives.end_alternative)), COMMA),

@@ -43,6 +43,7 @@ __all__ = [
     "escaped",
     "finish",
     "fits",
+    "goal_of",
     "hopes",
     "is_between",
     "is_met",
@@ -120,6 +121,8 @@ class Calling(NamedTuple):
     name: str
     types: tuple[str, ...] = ()
     distinct: bool = False
+    columns: tuple[tuple[str | None, str], ...] = ()
+    """Of DISTINCT, the arguments that are a column alone, by which its rows may be ordered."""
 
 
 class Alternatives(NamedTuple):
@@ -139,13 +142,14 @@ def _level(operand: Operand) -> int:
     return operand.system.levels[operand.waits[-1].operator] if operand.waits else -1
 
 
-def _goal(operand: Operand) -> int:
+def goal_of(operand: Operand) -> int:
+    """The types with which the operand that is read may end."""
     return operand.waits[-1].goal if operand.waits else operand.goal
 
 
 def hopes(operand: Operand, level: int = _TIGHTEST) -> int:
     """The types from which operators up to a level lead to the goal of the operand that is read."""
-    return viable(operand.system, _goal(operand), _level(operand), level)
+    return viable(operand.system, goal_of(operand), _level(operand), level)
 
 
 def fits(operand: Operand, name: str) -> bool:
@@ -163,7 +167,7 @@ def fits(operand: Operand, name: str) -> bool:
 
 def read(operand: Operand, name: str, label: tuple[str, int] = ("", 0)) -> Operand | None:
     """The expression behind an operand of a type."""
-    goal = _goal(operand)
+    goal = goal_of(operand)
     if operand.type or not (goal & cast_targets(operand.system) or (name != UNKNOWN and goal & BIT[name])):
         return None
     return operand._replace(type=name, tight=True, label=label if not operand.waits else ("", 0), column=None,
@@ -338,22 +342,22 @@ def whole(operand: Operand) -> Operand | None:
 
 def at_operand(operand: Operand) -> bool:
     """Must an operand come that may be more than a literal or a column of the very type, since a cast leads there?"""
-    return not operand.type and bool(_goal(operand) & cast_targets(operand.system))
+    return not operand.type and bool(goal_of(operand) & cast_targets(operand.system))
 
 
 def at_column(operand: Operand) -> bool:
     """Must an operand come that may be a column?"""
-    return not operand.type and bool(_goal(operand) & ALL)
+    return not operand.type and bool(goal_of(operand) & ALL)
 
 
 def may_cast(operand: Operand) -> bool:
     """May a cast follow, since one leads to the goal?"""
-    return operand.tight and operand.type != UNKNOWN and bool(_goal(operand) & cast_targets(operand.system))
+    return operand.tight and operand.type != UNKNOWN and bool(goal_of(operand) & cast_targets(operand.system))
 
 
 def is_met(operand: Operand) -> bool:
     """Has the last operand a type of its own goal?"""
-    return operand.type not in ("", UNKNOWN) and bool(_goal(operand) & BIT[operand.type]) and not operand.bound
+    return operand.type not in ("", UNKNOWN) and bool(goal_of(operand) & BIT[operand.type]) and not operand.bound
 
 
 _CONTINUED = ("->>", "||", "+", "-", "*", "/", "at", "#>>", "->", "#>", "^", "%", "~")
@@ -382,7 +386,7 @@ def finish(operand: Operand) -> str:
 @lru_cache(maxsize=1 << 16)
 def target_types(operand: Operand) -> tuple[str, ...]:
     """The types that a cast should lead to for the expression to end soon."""
-    found = tuple(name for name in members(_goal(operand)) if name in operand.system.types)
+    found = tuple(name for name in members(goal_of(operand)) if name in operand.system.types)
     return tuple(name for name in found if _ends(operand, name)) or found
 
 
@@ -395,7 +399,7 @@ def _ends(operand: Operand, name: str) -> bool:
 @lru_cache(maxsize=1 << 16)
 def soon(operand: Operand) -> str:
     """The kind of operand that ends an expression soon: a number, a condition, a text or NULL."""
-    goal = _goal(operand)
+    goal = goal_of(operand)
     held = [name for name in HELD if goal & BIT[name]]
     if held and not goal & ALL:
         return held[0]

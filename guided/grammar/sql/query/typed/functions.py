@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import cache, lru_cache
+from itertools import product
 
 from guided.grammar.sql.query.typed.resolution import chosen, result_of
 from guided.grammar.sql.query.typed.system import Signature, TypeSystem
 from guided.grammar.sql.query.typed.types import BIT, OTHER, UNBOUND, is_literal
+from guided.grammar.sql.query.typed.undecided import is_undecided, joined, members_of
 
 __all__ = ["arity", "call_of", "next_types"]
 
@@ -39,6 +41,9 @@ def arity(system: TypeSystem, name: str) -> tuple[int, int]:
 @lru_cache(maxsize=1 << 16)
 def call_of(system: TypeSystem, name: str, types: tuple[str, ...]) -> str | None:
     """The type of a call, None where the engine has no such function, or several."""
+    if any(map(is_undecided, types)):
+        some = product(*(members_of(system, one) for one in types))
+        return joined(system, (call_of(system, name, each) for each in some))
     if name == "date" and len(types) == 1 and types[0] in ("text", "varchar", "bpchar", "'date", "'timestamp"):
         return "date"
     if OTHER in types and name not in ("count",):

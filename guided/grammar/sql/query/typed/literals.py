@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from guided.grammar.attributed.nodes import Literal, LiteralForm
 from guided.grammar.attributed.spellings import Spellings
+from guided.grammar.attributed.states import ANY
 from guided.grammar.attributed.words import Words, words_of
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed import clauses, frames
@@ -21,6 +22,8 @@ _DAY = (
 _CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?"
 _UNITS = ("years?", "months?|mons?", "weeks?", "days?", "hours?|hrs?", "minutes?|mins?", "seconds?|secs?")
 _NOTHING = words_of(())
+_LONG = ANY.decode()
+"""What is heard of a text that was not kept."""
 
 
 def _span() -> str:
@@ -33,10 +36,32 @@ def _span() -> str:
 
 
 _FIELD = "century|decade|year|quarter|month|week|day|hour|minute|second|millisecond|microsecond"
-_PIECE = (
-    r"([A-Za-z0-9 _.,:;@#%&/=<>~-]|\\[dwsbDWS.+*?()$-]|\[\^?(a-z|A-Z|0-9|[A-Za-z0-9 _.])+\])"
-    r"([*+?]|\{[0-9](,[0-9]?)?\})?"
-)
+
+
+def _regex() -> str:
+    """Regular expressions as RE2 takes them: groups within groups, alternatives, classes, anchors at their ends."""
+    times = "|".join(f"{low}(,[{low}-9]?)?" for low in range(10))
+    repeated = rf"([*+?]\??|\{{({times})\}})?"
+    classes = r"\[\^?(a-z|A-Z|0-9|\\[dwsDWS.-]|[A-Za-z0-9 _.,:;@#%&/+*?()$!<>=~])+-?\]"
+    piece = rf"(?:([A-Za-z0-9 _.,:;@#%&/=<>~!-]|\\[dwsbDWS.+*?(){{}}|$/-]|\\\[|\\\]|{classes}){repeated})"
+    for _ in range(2):
+        branch = rf"(?:\^?{piece}+\$?)"
+        piece = rf"(?:{piece}|\((\?:)?{branch}(\|{branch})*\){repeated})"
+    branch = rf"(?:\^?{piece}*\$?)"
+    return rf"{branch}(\|{branch})*"
+
+
+def _json() -> str:
+    """Objects and arrays of JSON, three within one another."""
+    text = r'"[A-Za-z0-9 _.,:;@#%&/=<>~+*?!()$-]*"'
+    value = rf"({text}|-?(0|[1-9][0-9]{{0,14}})(\.[0-9]{{1,9}})?|true|false|null)"
+    found = ""
+    for _ in range(3):
+        found = rf"(\{{( ?{text}: ?{value}(, ?{text}: ?{value})*)? ?\}}|\[( ?{value}(, ?{value})*)? ?\])"
+        value = rf"({value}|{found})"
+    return found
+
+
 PATTERNS = {
     "'whole": "-?[0-9]{1,4}",
     "'integer": "-?[0-9]{5,9}",
@@ -46,12 +71,13 @@ PATTERNS = {
     "'time": _CLOCK,
     "'interval": _span(),
     "'bool": "(?i:true|false|yes|no|t|f|y|n)",
-    "'json": r'\{\}|\[\]|\{"[A-Za-z0-9_ ]+": ?("[A-Za-z0-9_ ]*"|[1-9][0-9]{0,8})\}',
+    "'json": _json(),
     "'array": r"\{[A-Za-z0-9_]+(,[A-Za-z0-9_]+)*\}",
     "'field": f"(?i:{_FIELD})",
     "'format": "([ -$&(-~]|%[abcdfghjmnpuwxyzABGHIMSTUVWXYZ]|%-[dmyHIMSj])+",
-    "'regex": rf"\^?({_PIECE}|\((\?:)?{_PIECE}+(\|{_PIECE}+)*\)[*+?]?)*\$?",
+    "'regex": _regex(),
     "'flags": "[ims]",
+    "'replaced": "g|gi|i|im|s",
     "'path": r"(\$(\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]{1,3}\])*|[A-Za-z_][A-Za-z0-9_]*)",
 }
 _SPELLINGS = {name: Spellings(pattern) for name, pattern in PATTERNS.items()}
@@ -71,14 +97,12 @@ def _is_field(query: Query) -> bool:
 def _followed(
     query: Query, values: Words | Spellings | None, quote: str = "", before: str = ""
 ) -> Words | Spellings | None:
-    """Some literals, where the expression must become a group those that come next of it; of free texts none is."""
+    """Some literals, where the expression must become a group those that come next of it."""
     if query.followed is None:
         return values
-    if values is None:
-        return _NOTHING
     begin, end = before + quote, len(quote)
     parts = [part[len(begin) : len(part) - end] for part in do.next_parts(query) if part.startswith(begin)]
-    return words_of(part for part in parts if part in values)
+    return words_of(part for part in parts if values is None or part in values)
 
 
 class Number:
@@ -119,65 +143,9 @@ class Text:
         return _followed(query, None if self.name == "'text" else _SPELLINGS[self.name], "'")
 
     def after(self, query: Query, text: str = "") -> Query | None:
-        """The query behind it; of any texts it is not known which."""
-        known = self.name != "'text" or _is_field(query)
+        """The query behind it; of a long text it is not known which."""
+        known = text != _LONG
         return do.read(do.hear(query, f"'{text}'") if known else do.untraced(query), self.name)
-
-
-class Format:
-    """A text that says how dates are written, as TO_CHAR takes it: known, so that GROUP BY may repeat it."""
-
-    label = "a format"
-    shortest = "'YYYY'"
-    _FORMATS = words_of(
-        [
-            "YYYY",
-            "MM",
-            "DD",
-            "YYYY-MM",
-            "YYYY-MM-DD",
-            "YYYY/MM",
-            "YYYY/MM/DD",
-            "YYYYMM",
-            "YYYY-WW",
-            "IYYY-IW",
-            "YYYY-Q",
-            "Mon",
-            "Month",
-            "MONTH",
-            "MON",
-            "Day",
-            "DAY",
-            "Dy",
-            "D",
-            "Q",
-            "HH24",
-            "HH24:MI",
-            "WW",
-            "IW",
-            "Mon-YYYY",
-            "MM-YYYY",
-            "MM/YYYY",
-            "MM-DD",
-            "DD/MM/YYYY",
-            "DD-MM-YYYY",
-            "MM/DD/YYYY",
-            "FMMonth",
-            "FMDay",
-            "FMMM",
-        ]
-    )
-
-    def allowed(self, query: Query) -> Words | Spellings | None:
-        """Those that people write, where any text may stand."""
-        free = not query.alone and frames.fits(query.top, "'text") and not _is_field(query)
-        if free and query.followed is not None:
-            return _followed(query, self._FORMATS, "'")
-        return self._FORMATS if free and query.trace is not None else _NOTHING
-
-    def after(self, query: Query, text: str = "") -> Query | None:
-        """The query behind it."""
-        return do.read(do.hear(query, f"'{text}'"), "'text")
 
 
 class TypedText:
@@ -234,6 +202,48 @@ class Size:
         return query
 
 
+class Digits:
+    """How many digits a decimal has, which holds those behind its point (`Scale`, or `without_scale`)."""
+
+    label = "a number of digits"
+
+    def __init__(self, low: int, high: int) -> None:
+        self.shortest = str(low)
+        self._values = words_of(str(number) for number in range(low, high + 1))
+
+    def allowed(self, query: Query) -> Words | Spellings | None:
+        """The same everywhere."""
+        return self._values
+
+    def after(self, query: Query, text: str) -> Query | None:
+        """The query with the digits noted."""
+        return query._replace(digits=int(text))
+
+
+class Scale:
+    """How many of them are behind the point."""
+
+    label = "a number of digits behind the point"
+
+    def __init__(self, low: int, high: int) -> None:
+        self.low = low
+        self.high = high
+        self.shortest = str(low)
+
+    def allowed(self, query: Query) -> Words | Spellings | None:
+        """Not more than there are."""
+        return words_of(str(number) for number in range(self.low, min(self.high, query.digits) + 1))
+
+    def after(self, query: Query) -> Query | None:
+        """The query as it was before the digits."""
+        return without_scale(query)
+
+
+def without_scale(query: Query) -> Query:
+    """Behind the digits of a decimal, none of which is said to be behind its point."""
+    return query._replace(digits=0)
+
+
 class Position:
     """The position of a column of the result as a term of GROUP BY or ORDER BY."""
 
@@ -279,8 +289,7 @@ def strings_of(dialect: TypedDialect) -> list[Literal]:
     """Strings by what they can be read as; any text gives way to those that are known."""
     found: list[Literal] = []
     for name in dialect.strings:
-        if name == "'picture":
-            found.append(Literal(LiteralForm.STRING, Format(), hears=True))
-        else:
-            found.append(Literal(LiteralForm.STRING, Text(name), gives_way=name == "'text", hears=True))
+        any_ = name == "'text"
+        keeps = (lambda query: query.trace is not None) if any_ else None
+        found.append(Literal(LiteralForm.STRING, Text(name), gives_way=any_, hears=True, keeps=keeps))
     return found

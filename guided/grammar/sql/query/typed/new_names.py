@@ -9,6 +9,7 @@ from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query.typed import clauses, queries
 from guided.grammar.sql.query.typed.relations import Relation, bare_columns
 from guided.grammar.sql.query.typed.scope import Clause, Query, unbound
+from guided.grammar.sql.query.typed.undecided import narrower, stands_for
 
 __all__ = ["AliasOfColumn", "CommonTable", "NewColumn", "OutputName", "wanted"]
 
@@ -35,7 +36,7 @@ class AliasOfColumn:
 
     def suggested(self, query: Query) -> Iterable[str]:
         """What the query around waits for, else a letter."""
-        return [name for name, kind in wanted(query) if kind in ("", query.value)][:1] or _LETTERS
+        return [name for name, kind in wanted(query) if stands_for(query.system, kind, query.value)][:1] or _LETTERS
 
 
 def wanted(query: Query) -> list[tuple[str, str]]:
@@ -52,7 +53,7 @@ def wanted(query: Query) -> list[tuple[str, str]]:
     found: dict[str, str] = {}
     for pending in missing:
         if pending.qualifier == qualifier and pending.column != "*" and pending.column not in taken:
-            found[pending.column] = pending.type or found.get(pending.column, "")
+            found[pending.column] = narrower(pending.type, found.get(pending.column, ""))
     return sorted(found.items())
 
 

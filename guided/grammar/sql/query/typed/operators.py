@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import product
 
 from guided.grammar.sql.query.typed.resolution import operator_of, result_of
 from guided.grammar.sql.query.typed.system import Signature, TypeSystem
 from guided.grammar.sql.query.typed.types import ALL, ANY_NULL, BIT, coerces
+from guided.grammar.sql.query.typed.undecided import UNDECIDED, is_undecided, joined, members_of
 
 __all__ = ["COMPARISONS", "EQUALITIES", "LEVELS", "compares", "result", "rights", "viable"]
 
@@ -28,6 +30,9 @@ def result(system: TypeSystem, operator: str, left: str, right: str) -> str | No
     >>> result(SYSTEM, "+", "date", "int4"), result(SYSTEM, "compare", "int4", "text")
     ('date', None)
     """
+    if is_undecided(left) or is_undecided(right):
+        pairs = product(members_of(system, left), members_of(system, right))
+        return joined(system, (result(system, operator, *pair) for pair in pairs))
     compares = operator in ("compare", "equal")
     if system.cheapest and not compares and ANY_NULL in (left, right):
         return None
@@ -58,6 +63,8 @@ def _given(system: TypeSystem, operator: str) -> int:
     found = 0
     for _, given in system.operators.get(operator, ()):
         found |= ALL if given.startswith("any") else BIT.get(given, 0)
+    for name, members in UNDECIDED.items():
+        found |= BIT[name] if any(found & BIT[member] for member in members) else 0
     return found
 
 

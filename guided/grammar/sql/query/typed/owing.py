@@ -23,8 +23,10 @@ def owed(query: Query) -> int:
         if not at.bound:
             found += _sources_owed(at)
         found += sum(24 + 4 * len(name) + len(where or "") for where, name in at.loose | needed(at))
-        for output in at.outputs:
-            found += sum(24 + 4 * len(name) + len(where or "") for where, name in output.loose)
+        terms = [*at.terms, *(term for output in at.outputs for term in output.terms)]
+        loose = [at.around_term or frozenset(), *(one.loose for one in at.outputs), *(one.loose for one in terms)]
+        for part in loose:
+            found += sum(24 + 4 * len(name) + len(where or "") for where, name in part)
         found += sum(_OWED_VALUE + len(name) for name in at.windows - at.defined_windows)
         found += sum(24 + 4 * len(name) + len(where or "") for where, name in at.groupings)
         if at.followed:

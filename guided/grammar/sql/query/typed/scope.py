@@ -13,10 +13,24 @@ from guided.grammar.sql.query.typed.frames import UNKNOWN, Operand
 from guided.grammar.sql.query.typed.relations import Relation, Source, bare_columns, starred
 from guided.grammar.sql.query.typed.system import TypeSystem
 from guided.grammar.sql.query.typed.types import BIT, SORTABLE
+from guided.grammar.sql.query.typed.undecided import is_undecided, stands_for
 
 __all__ = [
-    "Clause", "Output", "Pending", "Query", "Recursion", "bind", "conflicts", "depends", "known_names", "needed",
-    "refer", "remaining", "type_of", "unbound",
+    "Clause",
+    "Output",
+    "Pending",
+    "Query",
+    "Recursion",
+    "Term",
+    "bind",
+    "conflicts",
+    "depends",
+    "known_names",
+    "needed",
+    "refer",
+    "remaining",
+    "type_of",
+    "unbound",
 ]  # fmt: skip
 
 Column = tuple[str | None, str]
@@ -39,6 +53,13 @@ class Clause(Enum):
     QUALIFY = "QUALIFY"
 
 
+class Term(NamedTuple):
+    """An expression of a window, which must be a group where rows are grouped, or made of groups."""
+
+    loose: frozenset[Column]
+    trace: tuple[str, ...] | None
+
+
 class Output(NamedTuple):
     """A column of the result; ``star`` stands for all columns of a source, or of all of them (empty)."""
 
@@ -53,6 +74,8 @@ class Output(NamedTuple):
     """The strongest of what makes it other than a value of a row: ``aggregate``, ``window``, ``volatile``."""
     trace: tuple[str, ...] | None = None
     """Its lexemes, where they are known."""
+    terms: frozenset[Term] = frozenset()
+    """Of its windows, what rows are parted and ordered by."""
 
 
 class Pending(NamedTuple):
@@ -109,6 +132,9 @@ class Query(NamedTuple):
     column: Column | None = None
     loose: frozenset[Column] = frozenset()
     tainted: str = ""
+    terms: frozenset[Term] = frozenset()
+    around_term: frozenset[Column] | None = None
+    """Of a column of the result in a window of which an expression is read: the loose columns so far."""
     calls: tuple[str, ...] = ()
     """Aggregates and windows whose arguments are being read."""
     alone: bool = False
@@ -157,6 +183,8 @@ class Query(NamedTuple):
     """In the arguments of a function for which NULL matters: the number of frames around it, else none."""
     cell: int = 0
     """The place in a row of VALUES, or in a list of a source's columns."""
+    digits: int = 0
+    """Of a decimal that is a type, before its scale."""
 
     @property
     def own_names(self) -> frozenset[str]:
@@ -232,14 +260,15 @@ def refer(query: Query, used: Pending) -> Query | None:
             return None
         if column in bare.unique:
             where, found = bare.unique[column]
-            return None if kind not in ("", found) else _noted(query, (where, column))
+            return _noted(query, (where, column)) if stands_for(query.system, kind, found) else None
     else:
         source = query.source(qualifier)
         if source is not None:
             if column == "*":
                 return query
             given = source.relation.types.get(column)
-            return None if given is None or kind not in ("", given) else _noted(query, (qualifier, column))
+            fits = given is not None and stands_for(query.system, kind, given)
+            return _noted(query, (qualifier, column)) if fits else None
     outside = query.outside
     if outside is None or local:
         return None
@@ -252,7 +281,7 @@ def _can_share(query: Query, used: Pending) -> bool:
     same = [pending for pending in (*query.pending, used) if pending.column == used.column]
     if len({pending.qualifier is None for pending in same}) == 1:
         return True
-    types = {pending.type for pending in same if pending.type}
+    types = {pending.type for pending in same if pending.type and not is_undecided(pending.type)}
     return len(types) <= 1 and all(SORTABLE & BIT[name] for name in types)
 
 
@@ -290,13 +319,10 @@ def needed(query: Query) -> frozenset[Column]:
     """The columns of a query with its sources that must still be grouped."""
     if not query.is_grouped:
         return frozenset()
-    loose = frozenset(
-        column
-        for place, output in enumerate(query.outputs)
-        if place not in query.grouped_outputs
-        for column in output.loose
-        if not depends(query, column)
-    )
+    outputs = [output for place, output in enumerate(query.outputs) if place not in query.grouped_outputs]
+    terms = (term for output in outputs for term in output.terms if term.trace not in query.grouped_traces)
+    parts = [*(output.loose for output in outputs), *(term.loose for term in terms)]
+    loose = frozenset(column for part in parts for column in part if not depends(query, column))
     return loose | (query.groupings - query.groups)
 
 
@@ -355,12 +381,20 @@ def _bound(query: Query, output: Output) -> list[Output]:
         ]
     column = None if output.column is None else _own(query, output.column)
     kind = output.type
-    if kind == UNKNOWN:
-        assert output.column is not None
-        kind = type_of(query, output.column) or ""
-    loose = frozenset(own for own in (_own(query, column) for column in output.loose) if own is not None)
-    trace = None if output.trace is None else tuple(_traced(query, part) for part in output.trace)
-    return [output._replace(column=column, type=kind, loose=loose, trace=trace)]
+    if output.column is not None and (kind == UNKNOWN or is_undecided(kind)):
+        kind = type_of(query, output.column) or kind
+    loose, trace = _loose(query, output.loose), _all_traced(query, output.trace)
+    terms = frozenset(Term(_loose(query, term.loose), _all_traced(query, term.trace)) for term in output.terms)
+    return [output._replace(column=column, type=kind, loose=loose, trace=trace, terms=terms)]
+
+
+def _loose(query: Query, columns: frozenset[Column]) -> frozenset[Column]:
+    """The query's own of some columns."""
+    return frozenset(own for own in (_own(query, column) for column in columns) if own is not None)
+
+
+def _all_traced(query: Query, trace: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    return None if trace is None else tuple(_traced(query, part) for part in trace)
 
 
 def _traced(query: Query, part: str) -> str:

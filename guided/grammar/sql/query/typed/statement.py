@@ -31,8 +31,8 @@ from guided.grammar.sql.query.typed.scope import Clause, Query, needed
 from guided.grammar.sql.query.typed.sourcing import tables as sources
 from guided.grammar.sql.query.typed.sourcing.column_lists import alias_with_columns
 from guided.grammar.sql.query.typed.sourcing.full_joins import on_equal
-from guided.grammar.sql.query.typed.sourcing.rows import rows
-from guided.grammar.sql.query.typed.windows import defined_windows
+from guided.grammar.sql.query.typed.sourcing.rows import rows, rows_of_call
+from guided.grammar.sql.query.typed.windows import defined_windows, directed
 
 __all__ = ["select"]
 
@@ -87,8 +87,6 @@ def _with(catalog: names.Catalog, query: Node) -> Node:
 
 
 def _order(dialect: TypedDialect, body: Node) -> Node:
-    direction = maybe(choice(words("ASC"), words("DESC")))
-    nulls = maybe(words("NULLS"), choice(words("FIRST"), words("LAST")))
     term = choice(
         Literal(LiteralForm.NUMBER, Position()),
         Name(new_names.OutputName()),
@@ -96,9 +94,9 @@ def _order(dialect: TypedDialect, body: Node) -> Node:
         seq(Name(terms.TermQualifier()), Sign("."), Name(terms.TermColumn(qualified=True))),
         seq(Action(clauses.begin_order_term), body, Action(clauses.end_order_term)),
     )
-    order = listed(seq(term, direction, nulls), _COMMA)
+    order = listed(directed(term), _COMMA)
     if dialect.system.all_columns:
-        order = choice(order, seq(words("ALL"), Action(clauses.order_all), direction, nulls))
+        order = choice(order, directed(seq(words("ALL"), Action(clauses.order_all))))
     return seq(Action(_may_order), words("ORDER BY"), Action(clauses.begin_order), order)
 
 
@@ -181,9 +179,10 @@ def _items(dialect: TypedDialect, catalog: names.Catalog, body: Node) -> Node:
         (seq(), choice(seq(words("AS"), alias), implied)), lambda query: 1 if new_names.wanted(query) else -1
     )
     every = Name(names.Qualifier(catalog))
+    value = choice(body, rows_of_call(dialect, body)) if dialect.selected_rows else body
     item = Choice(
         (
-            seq(Action(clauses.begin_item), body, Action(clauses.end_value), named, Action(clauses.end_item)),
+            seq(Action(clauses.begin_item), value, Action(clauses.end_value), named, Action(clauses.end_item)),
             seq(Action(clauses.all_columns), Sign("*")),
             seq(
                 Action(clauses.may_star),

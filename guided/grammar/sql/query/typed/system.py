@@ -49,6 +49,8 @@ class TypeSystem:
     ordered_sets: FunctionRows
     row_sets: FunctionRows
     """Functions that are sources in FROM."""
+    forward_types: tuple[str, ...]
+    """What a column may be that only a sub-query behind will define, the likeliest first."""
     cheapest: bool = False
     """Is of several functions the one chosen whose casts cost least?"""
     layered: bool = False

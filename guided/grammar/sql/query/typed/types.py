@@ -10,8 +10,10 @@ Source: https://www.postgresql.org/docs/current/typeconv.html.
 from __future__ import annotations
 
 from functools import cache
+from itertools import product
 
 from guided.grammar.sql.query.typed.system import TypeSystem
+from guided.grammar.sql.query.typed.undecided import UNDECIDED, is_undecided, joined, members_of
 
 __all__ = [
     "ALL", "ANY_NULL", "ANY_TEXT", "BIT", "HELD", "KNOWN", "LITERALS", "OTHER", "SORTABLE", "UNBOUND", "cast_targets",
@@ -26,7 +28,7 @@ OTHER = "other"
 ANY_NULL, ANY_TEXT = "'null", "'text"
 _TEXTS = ("text", "varchar", "bpchar")
 _DECIMALS = ("numeric", "numeric2", "numeric3", "numeric4", "float4", "float8")
-HELD = ("'field", "'format", "'regex", "'flags", "'path", "'share", "'digits")
+HELD = ("'field", "'format", "'regex", "'flags", "'replaced", "'path", "'share", "'digits")
 """Literals that only arguments are which must be constants of such a spelling."""
 LITERALS: dict[str, frozenset[str]] = {
     ANY_NULL: frozenset((*SCALARS, *("_" + name for name in SCALARS))),
@@ -45,7 +47,7 @@ LITERALS: dict[str, frozenset[str]] = {
 }
 """Literals by the types that each can be read as."""
 KNOWN = (*SCALARS, *("_" + name for name in SCALARS), OTHER)
-BIT = {name: 1 << place for place, name in enumerate((*KNOWN, *LITERALS))}
+BIT = {name: 1 << place for place, name in enumerate((*KNOWN, *LITERALS, *UNDECIDED))}
 ALL = sum(bit for name, bit in BIT.items() if name not in HELD)
 _UNSORTED = ("json", "_json", OTHER)
 SORTABLE = ALL & ~sum(BIT[name] for name in _UNSORTED)
@@ -88,8 +90,10 @@ def coerces(system: TypeSystem, source: str, target: str) -> bool:
     """May a value stand where a type is wanted, without a cast that is written?"""
     if source == target:
         return True
-    if source in HELD or is_literal(target):
+    if source in HELD or is_literal(target) or is_undecided(target):
         return False
+    if is_undecided(source):
+        return all(coerces(system, member, target) for member in members_of(system, source))
     if is_literal(source):
         return True
     if target == "anyscalar":
@@ -110,6 +114,10 @@ def turns_into(system: TypeSystem, source: str, target: str) -> bool:
     """Is there a cast that can be written?"""
     if is_literal(source):
         return target in LITERALS[source]
+    if is_undecided(source):
+        return all(turns_into(system, member, target) for member in members_of(system, source))
+    if is_undecided(target):
+        return False
     if source == target or target in _TEXTS or source in _TEXTS:
         return True
     if source[0] == "_" and target[0] == "_":
@@ -138,6 +146,9 @@ def common(system: TypeSystem, left: str, right: str) -> str | None:
     """
     if left == right:
         return left
+    if is_undecided(left) or is_undecided(right):
+        pairs = product(members_of(system, left), members_of(system, right))
+        return joined(system, (common(system, *pair) for pair in pairs))
     if is_literal(left) and is_literal(right):
         if ANY_NULL in (left, right):
             return left if right == ANY_NULL else right
@@ -172,7 +183,8 @@ def members(types: int) -> tuple[str, ...]:
 
 
 def only(*names: str) -> int:
-    """A set of types, with the literals that can be read as one of them."""
+    """A set of types, with those that are one of them undecided, and the literals that can be read as one."""
     wanted = frozenset(names)
     found = sum(BIT[name] for name in wanted)
+    found |= sum(BIT[name] for name, members in UNDECIDED.items() if wanted.issuperset(members))
     return found | sum(BIT[literal] for literal, types in LITERALS.items() if types & wanted)

@@ -26,14 +26,14 @@ from guided.grammar.attributed.nodes import (
 from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed.literals import Size, TypedText
-from guided.grammar.sql.query.typed.scope import Clause, Query
+from guided.grammar.sql.query.typed.scope import Clause, Query, Term
 from guided.grammar.sql.query.typed.types import SORTABLE
 
-__all__ = ["defined_windows", "ordering", "over"]
+__all__ = ["defined_windows", "directed", "ordering", "over"]
 
 _OPEN, _CLOSE, _COMMA = Sign("("), Sign(")"), Sign(",")
 _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
-_MOMENTS = ("date", "timestamp", "timestamptz")
+_MOMENTS = ("date", "timestamp", "timestamptz", "?stamp")
 
 
 def ordering(expression: Node, begin: do.Change) -> Node:
@@ -42,9 +42,31 @@ def ordering(expression: Node, begin: do.Change) -> Node:
 
 
 def _term(expression: Node, begin: do.Change) -> Node:
+    return directed(seq(Action(begin), expression, Action(do.end)))
+
+
+def _begin_term(query: Query) -> Query:
+    """Before an expression by which the rows of a window are parted or ordered."""
+    begun = do.begin(SORTABLE)(query)
+    assert begun is not None
+    if query.clause is not Clause.SELECT:
+        return begun
+    return begun._replace(around_term=query.loose, loose=frozenset(), trace=())
+
+
+def _end_term(query: Query) -> Query | None:
+    """Behind it."""
+    ended = do.end(query)
+    if ended is None or ended.around_term is None:
+        return ended
+    term = Term(ended.loose, ended.trace)
+    return ended._replace(loose=ended.around_term, around_term=None, terms=ended.terms | {term}, trace=None)
+
+
+def directed(term: Node) -> Node:
+    """A term of an order and its direction."""
     direction = maybe(choice(words("ASC"), words("DESC")))
-    nulls = maybe(words("NULLS"), choice(words("FIRST"), words("LAST")))
-    return seq(Action(begin), expression, Action(do.end), direction, nulls)
+    return seq(term, direction, maybe(words("NULLS"), choice(words("FIRST"), words("LAST"))))
 
 
 def over(expression: Node) -> Node:
@@ -59,7 +81,7 @@ def _between(unit: str, first: Node, last: Node) -> Node:
 
 
 def _window(expression: Node) -> Node:
-    by = listed(seq(Action(do.begin(SORTABLE)), expression, Action(do.end)), _COMMA)
+    by = listed(seq(Action(_begin_term), expression, Action(_end_term)), _COMMA)
     size = Literal(LiteralForm.NUMBER, Size(0, 9999))
     begin = choice(words("UNBOUNDED PRECEDING"), words("CURRENT ROW"))
     end = choice(words("UNBOUNDED FOLLOWING"), words("CURRENT ROW"))
@@ -75,7 +97,7 @@ def _window(expression: Node) -> Node:
         choice(_between("ROWS", first, last), _between("RANGE", begin, end), _between("GROUPS", first, last)), without
     )
     moving = seq(Action(_by_moment), spans, without)
-    term = _term(expression, do.begin(SORTABLE))
+    term = directed(seq(Action(_begin_term), expression, Action(_end_term)))
     more = seq(_COMMA, term, Star(seq(_COMMA, term)), maybe(ordered_frame))
     ordered = seq(words("ORDER BY"), term, choice(seq(), ordered_frame, moving, more))
     return seq(maybe(words("PARTITION BY"), by), choice(seq(), frame, ordered))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from guided.grammar.attributed.nodes import LiteralForm
 from guided.grammar.sql.query.dialects.duckdb.types import MOMENTS, SYSTEM, declared
 from guided.grammar.sql.query.dialects.duckdb.words import KEYWORDS, LEXIS
 from guided.grammar.sql.query.typed.dialect import TypedDialect
@@ -34,7 +35,8 @@ DUCKDB = TypedDialect(
     type_words=_WORDS,
     type_phrases=_PHRASES,
     sized_types={"VARCHAR": "text"},
-    scaled_types=(("numeric", 4, 9), ("numeric2", 10, 18), ("numeric3", 19, 27), ("numeric4", 28, 36)),
+    scaled_types=(("numeric", 0, 9), ("numeric2", 10, 18), ("numeric3", 19, 27), ("numeric4", 28, 36)),
+    most_digits=38,
     moments=MOMENTS,
     signs=("||", "->>", "+", "-", "*", "/", "//", "%", "^", "**"),
     patterns=("LIKE", "ILIKE", "GLOB"),
@@ -49,7 +51,7 @@ DUCKDB = TypedDialect(
     },
     strings=(
         "'whole", "'integer", "'decimal", "'date", "'timestamp", "'time", "'interval", "'bool", "'json", "'field",
-        "'format", "'regex", "'flags", "'path", "'text",
+        "'format", "'regex", "'flags", "'replaced", "'path", "'text",
     ),
     typed_texts=(
         ("DATE", "'date", "date"), ("TIMESTAMP", "'timestamp", "timestamp"), ("TIMESTAMP", "'date", "timestamp"),
@@ -58,6 +60,7 @@ DUCKDB = TypedDialect(
     span_units=tuple(
         unit + more for unit in ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND") for more in ("", "S")
     ),
+    span_forms=(LiteralForm.NUMBER, LiteralForm.STRING),
     fields=(
         *((kind, fields, "int8") for kind, fields in _FIELDS.items()), *((kind, "epoch", "float8") for kind in _FIELDS),
     ),

@@ -2,7 +2,8 @@
 
 Rows are those of `guided.grammar.sql.query.dialects.postgresql.functions`.  Arguments that must be constants are
 literals of a spelling of their own: ``'field`` of a date, ``'format``, ``'regex``, ``'path`` into JSON, ``'flags``,
-``'share`` between 0 and 1, ``'digits``.  What gives ``never`` is refused: it would need such a constant.
+``'replaced`` (flags of REGEXP_REPLACE), ``'share`` between 0 and 1, ``'digits``.  What gives ``never`` is refused: it
+would need such a constant.
 """
 
 from __future__ import annotations
@@ -15,14 +16,18 @@ abs: int2>int2; int4>int4; int8>int8; int16>int16; float4>float4; float8>float8;
 ceil: float4>float4; float8>float8; numeric>numeric; numeric2>numeric; numeric3>numeric; numeric4>numeric
 ceiling: float4>float4; float8>float8; numeric>numeric; numeric2>numeric; numeric3>numeric; numeric4>numeric
 floor: float4>float4; float8>float8; numeric>numeric; numeric2>numeric; numeric3>numeric; numeric4>numeric
-round: int2>int2; int2 int4>int2; int4>int4; int4 int4>int4; int8>int8; int8 int4>int8; int16>int16; int16 int4>int16;
-    float4>float4; float4 int4>float4; float8>float8; float8 int4>float8; numeric>numeric; numeric 'digits>numeric;
-    numeric int4>never; numeric2>numeric; numeric2 'digits>numeric; numeric2 int4>never; numeric3>numeric; numeric3
-    'digits>numeric; numeric3 int4>never; numeric4>numeric; numeric4 'digits>numeric; numeric4 int4>never
-trunc: int2>int2; int2 int4>int2; int4>int4; int4 int4>int4; int8>int8; int8 int4>int8; int16>int16; int16 int4>int16;
-    float4>float4; float4 int4>float4; float8>float8; float8 int4>float8; numeric>numeric; numeric 'digits>numeric;
-    numeric int4>never; numeric2>numeric; numeric2 'digits>numeric; numeric2 int4>never; numeric3>numeric; numeric3
-    'digits>numeric; numeric3 int4>never; numeric4>numeric; numeric4 'digits>numeric; numeric4 int4>never
+round: int2>int2; int2 int4>int2; int2 'digits>int2; int4>int4; int4 int4>int4; int4 'digits>int4; int8>int8; int8
+    int4>int8; int8 'digits>int8; int16>int16; int16 int4>int16; int16 'digits>int16; float4>float4; float4
+    int4>float4; float4 'digits>float4; float8>float8; float8 int4>float8; float8 'digits>float8; numeric>numeric;
+    numeric 'digits>numeric; numeric int4>never; numeric2>numeric; numeric2 'digits>numeric; numeric2 int4>never;
+    numeric3>numeric; numeric3 'digits>numeric; numeric3 int4>never; numeric4>numeric; numeric4 'digits>numeric;
+    numeric4 int4>never
+trunc: int2>int2; int2 int4>int2; int2 'digits>int2; int4>int4; int4 int4>int4; int4 'digits>int4; int8>int8; int8
+    int4>int8; int8 'digits>int8; int16>int16; int16 int4>int16; int16 'digits>int16; float4>float4; float4
+    int4>float4; float4 'digits>float4; float8>float8; float8 int4>float8; float8 'digits>float8; numeric>numeric;
+    numeric 'digits>numeric; numeric int4>never; numeric2>numeric; numeric2 'digits>numeric; numeric2 int4>never;
+    numeric3>numeric; numeric3 'digits>numeric; numeric3 int4>never; numeric4>numeric; numeric4 'digits>numeric;
+    numeric4 int4>never
 sign: int2>int2; int4>int2; int8>int2; int16>int2; float4>int2; float8>int2
 sqrt: float8>float8
 cbrt: float8>float8
@@ -56,7 +61,6 @@ trim: text>text; text text>text
 ltrim: text>text; text text>text
 rtrim: text>text; text text>text
 substr: text int8 int8>text; text int8>text
-substring: text int8 int8>text; text int8>text
 left: text int8>text
 right: text int8>text
 lpad: text int4 text>text
@@ -74,7 +78,7 @@ md5: text>text; bytea>text
 ascii: text>int4
 chr: int4>text
 regexp_full_match: text 'regex>bool
-regexp_replace: text 'regex text>text; text 'regex text 'flags>text
+regexp_replace: text 'regex text>text; text 'regex text 'replaced>text
 regexp_extract: text 'regex>text; text 'regex 'digits>text
 regexp_extract_all: text 'regex>_text
 regexp_split_to_array: text 'regex>_text

@@ -130,6 +130,15 @@ def _equal() -> tuple[Signature, ...]:
     return (*_compared(), *(Signature(pair, "bool") for pair in read))
 
 
+def _windows() -> dict[str, tuple[Signature, ...]]:
+    """With LAG and LEAD of a number whose default is another: it is made one of the same type."""
+    found = dict(functions_of(functions.WINDOWS))
+    for name in ("lag", "lead"):
+        numbers = (Signature((kind, "int8", other), kind) for kind in _NUMBERS for other in _NUMBERS)
+        found[name] = (*found[name], *numbers)
+    return found
+
+
 SYSTEM = TypeSystem(
     types=frozenset((*_TYPES, *("_" + name for name in _TYPES if name not in _DECIMALS[1:]))),
     implicit={name: {other: _COSTS[other] for other in others} for name, others in _BECOMES.items()},
@@ -139,9 +148,10 @@ SYSTEM = TypeSystem(
     levels={**LEVELS, "~": LEVELS["like"], "quantified": LEVELS["||"]},
     scalars=functions_of(functions.SCALARS),
     aggregates=functions_of(functions.AGGREGATES),
-    windows=functions_of(functions.WINDOWS),
+    windows=_windows(),
     ordered_sets=functions_of(functions.ORDERED_SETS),
     row_sets=functions_of(functions.ROW_SETS),
+    forward_types=("?number2", "text", "date", "?stamp", "bool", "interval"),
     cheapest=True,
     layered=True,
     depends_on_keys=False,

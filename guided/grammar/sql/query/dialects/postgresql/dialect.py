@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from guided.grammar.attributed.nodes import LiteralForm
 from guided.grammar.sql.query.dialects.postgresql.types import SYSTEM, declared
 from guided.grammar.sql.query.dialects.postgresql.words import KEYWORDS, LEXIS
 from guided.grammar.sql.query.typed.dialect import TypedDialect
@@ -29,7 +30,8 @@ POSTGRESQL = TypedDialect(
     type_words=_WORDS,
     type_phrases=_PHRASES,
     sized_types={"VARCHAR": "varchar", "CHAR": "bpchar", "CHARACTER VARYING": "varchar"},
-    scaled_types=(),
+    scaled_types=(("numeric", 0, 99),),
+    most_digits=99,
     moments={
         "CURRENT_DATE": "date", "CURRENT_TIMESTAMP": "timestamptz", "CURRENT_TIME": "timetz",
         "LOCALTIMESTAMP": "timestamp", "LOCALTIME": "time",
@@ -48,9 +50,10 @@ POSTGRESQL = TypedDialect(
     ),
     strings=(
         "'whole", "'integer", "'decimal", "'date", "'timestamp", "'time", "'interval", "'bool", "'json", "'array",
-        "'picture", "'text",
+        "'text",
     ),
-    span_units=(),
+    span_units=("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"),
+    span_forms=(LiteralForm.STRING,),
     fields=(
         ("date", "year quarter month week day dow doy isodow isoyear decade century epoch", "numeric"),
         ("timestamp", "year quarter month week day dow doy isodow isoyear decade century epoch hour minute second",
@@ -61,5 +64,6 @@ POSTGRESQL = TypedDialect(
     whole="int4",
     wholes=("int4",),
     word_functions=("left", "right"),
+    selected_rows=tuple(SYSTEM.row_sets),
     named_rows=("json_array_elements", "jsonb_array_elements", "json_object_keys", "jsonb_object_keys"),
 )  # fmt: skip

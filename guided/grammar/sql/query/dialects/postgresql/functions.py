@@ -186,6 +186,7 @@ generate_series: int8 int8>int8; int4 int4>int4; numeric numeric>numeric; int8 i
     timestamp timestamp interval>timestamp; timestamptz timestamptz interval>timestamptz; numeric numeric
     numeric>numeric
 unnest: anyarray>anyelement
+regexp_matches: text text>_text; text text text>_text
 regexp_split_to_table: text text>text; text text text>text
 jsonb_array_elements: jsonb>jsonb
 jsonb_array_elements_text: jsonb>text

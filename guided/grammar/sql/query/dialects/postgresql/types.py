@@ -105,6 +105,7 @@ SYSTEM = TypeSystem(
     windows=functions_of(functions.WINDOWS),
     ordered_sets=functions_of(functions.ORDERED_SETS),
     row_sets=functions_of(functions.ROW_SETS),
+    forward_types=("?exact1", "?string", "date", "?stamp", "bool", "?float", "interval", "jsonb"),
 )
 
 _DECLARED = {

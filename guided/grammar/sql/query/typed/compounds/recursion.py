@@ -13,6 +13,7 @@ from guided.grammar.sql.query.typed.relations import Relation
 from guided.grammar.sql.query.typed.scope import Query, Recursion
 from guided.grammar.sql.query.typed.system import TypeSystem
 from guided.grammar.sql.query.typed.types import BIT, OTHER, common, settled
+from guided.grammar.sql.query.typed.undecided import is_undecided
 
 __all__ = ["next_recursion", "same"]
 
@@ -30,7 +31,11 @@ def next_recursion(query: Query) -> Recursion | None:
         name = own.names[place] if own.names else output.name if query.result is None else query.result[place][0]
         if query.result is not None and query.result[place][1] != output.type:
             return own._replace(relation=None)
-        if kind == OTHER or (kind.removeprefix("_") in _SIZED and (output.loose or output.trace is None)):
+        if (
+            kind == OTHER
+            or is_undecided(kind)
+            or (kind.removeprefix("_") in _SIZED and (output.loose or output.trace is None))
+        ):
             return own._replace(relation=None)
         columns.append((name, kind))
     return own._replace(relation=Relation(tuple(columns)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 
 from guided.grammar.attributed.nodes import Action, Choice, Name, Names, Node, Sign, Star, choice, seq, words
@@ -12,6 +11,7 @@ from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.relations import Relation
 from guided.grammar.sql.query.typed.scope import Query, unbound
 from guided.grammar.sql.query.typed.sourcing.tables import goes_by, with_source
+from guided.grammar.sql.query.typed.undecided import UNDECIDED, narrower, stands_for
 
 __all__ = ["alias_with_columns"]
 
@@ -33,7 +33,7 @@ def _waiting(query: Query, name: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for pending in query.pending:
         if pending.qualifier == name and pending.column != "*":
-            found[pending.column] = pending.type or found.get(pending.column, "")
+            found[pending.column] = narrower(pending.type, found.get(pending.column, ""))
     return found
 
 
@@ -48,11 +48,16 @@ def _fits(query: Query, name: str) -> bool:
 
 def _can_be_listed(query: Query, waiting: dict[str, str], kinds: Iterable[str]) -> bool:
     """Is there a column for each that waits?"""
-    left = Counter(kinds)
-    if query.aggregated and waiting and not all(map(clauses.is_sortable, left)):
+    left = list(kinds)
+    if len(waiting) > len(left) or (query.aggregated and waiting and not all(map(clauses.is_sortable, left))):
         return False
-    wanted = Counter(kind for kind in waiting.values() if kind)
-    return len(waiting) <= sum(left.values()) and all(left[kind] >= count for kind, count in wanted.items())
+    # What fits the narrower of two that are not decided fits the wider as well, so none needs a second try.
+    for wanted in sorted(filter(None, waiting.values()), key=lambda kind: len(UNDECIDED.get(kind, ()))):
+        fitting = [kind for kind in left if stands_for(query.system, wanted, kind)]
+        if not fitting:
+            return False
+        left.remove(fitting[0])
+    return True
 
 
 def _begin(query: Query) -> Query | None:
@@ -133,7 +138,7 @@ def _renamed(query: Query, name: str) -> Query | None:
     waiting = {one: wanted for one, wanted in _waiting(query, query.name).items() if one not in taken}
     wanted = waiting.pop(name, "")
     rest = relation.columns[place + 1 :]
-    if wanted not in ("", kind) or not _can_be_listed(query, waiting, (other for _, other in rest)):
+    if not stands_for(query.system, wanted, kind) or not _can_be_listed(query, waiting, (other for _, other in rest)):
         return None
     columns = (*relation.columns[:place], (name, kind), *rest)
     return query._replace(relation=Relation(columns), cell=place + 1)

@@ -14,8 +14,9 @@ from guided.grammar.sql.query.typed.relations import Relation
 from guided.grammar.sql.query.typed.scope import Query
 from guided.grammar.sql.query.typed.sourcing.tables import with_source
 from guided.grammar.sql.query.typed.types import ALL
+from guided.grammar.sql.query.typed.undecided import stands_for
 
-__all__ = ["rows"]
+__all__ = ["rows", "rows_of_call"]
 
 _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 _SUGGESTED = 3
@@ -34,6 +35,12 @@ def rows(dialect: TypedDialect, body: Node) -> Node:
     named = choice(seq(words("AS"), Name(_Alias())), Name(_Alias(dialect.keywords)))
     column = seq(Sign("("), Name(_Column()), Sign(")"))
     return seq(call, named, choice(Action(_unlisted), column))
+
+
+def rows_of_call(dialect: TypedDialect, body: Node) -> Node:
+    """A function whose rows are those of the result, as a column of it."""
+    name = Name(FunctionName(dialect.selected_rows, "scalar"), Spelled.WORD)
+    return seq(Action(do.untraced), name, Sign("("), arguments(body), Action(end_call), Sign(")"))
 
 
 class _RowFunction(FunctionName):
@@ -74,7 +81,7 @@ def _fits(query: Query, alias: str, kind: str, column: str | None) -> bool:
         alias not in query.own_names
         and columns <= ({column} if column is not None else columns)
         and len(columns) <= 1
-        and all(pending.type in ("", kind) for pending in waiting)
+        and all(stands_for(query.system, pending.type, kind) for pending in waiting)
         and (not columns or clauses.is_sortable(kind))
     )
 

@@ -12,6 +12,7 @@ from guided.grammar.sql.query.typed.columns import Catalog
 from guided.grammar.sql.query.typed.relations import Relation, Source, bare_columns
 from guided.grammar.sql.query.typed.scope import Query, unbound
 from guided.grammar.sql.query.typed.sourcing.full_joins import joins
+from guided.grammar.sql.query.typed.undecided import stands_for
 
 __all__ = [
     "AliasOfSource", "MergedColumn", "SchemaName", "TableName", "goes_by", "may_be_nullable", "may_merge",
@@ -132,7 +133,7 @@ def _has(relation: Relation, query: Query, qualifier: str) -> bool:
         pending.column == "*"
         or (
             pending.column in types
-            and pending.type in ("", types[pending.column])
+            and stands_for(query.system, pending.type, types[pending.column])
             and (clauses.is_sortable(types[pending.column]) or not query.aggregated or pending.local)
         )
         for pending in query.pending
