@@ -17,6 +17,9 @@ from guided.kernels.masking.apply import copy_rows
 
 __all__ = ["fill_masks", "kept_rows", "mask_rows", "write_rows"]
 
+_NOTHING = 0, 1, 0
+"""A row that is left as it is."""
+
 COPIES_A_THREAD = 16
 """Rows of 16 KB that take longer to copy, when no cache holds them, than the 30 us that another thread costs."""
 
@@ -121,22 +124,27 @@ def write_rows(kept: Sequence[KeptRow | None], rows: NDArray[np.uint32], threads
     """Copy masks to the beginnings of rows, which are 0 behind them; None leaves a row as it is."""
     width = rows.shape[1]
     lines: list[tuple[int, int, int]] = []
+    n = 0
     for i, mask in enumerate(kept):
         if mask is None:
-            lines.append((0, 1, 0))
+            lines.append(_NOTHING)
             continue
         where, row = mask
+        n += 1
         lines.append((where, 1, row.size))
         if row.size < width:
             rows[i, row.size :] = 0
-    if not lines:
+    if not n:
         return
     table = np.array(lines, np.int64)
     # Rows that come from no cache come at the speed of memory, which one core does not reach.
-    share = min(threads, len(kept) // COPIES_A_THREAD)
+    share = min(threads, n // COPIES_A_THREAD)
     # Rows that are part of wider ones, as they are seldom: the kernel knows none.
     whole = np.ascontiguousarray(rows)
-    spread(lambda low, high: copy_rows(table[low:high], whole[low:high]), len(kept), share)
+    if share < 2:
+        copy_rows(table, whole)
+    else:
+        spread(lambda low, high: copy_rows(table[low:high], whole[low:high]), len(kept), share)
     if whole is not rows:
         rows[...] = whole
 

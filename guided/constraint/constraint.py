@@ -6,7 +6,6 @@ This is the public face; the tables and kernels behind it are in `guided.constra
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -80,6 +79,8 @@ class Constraint:
         self._accepting: dict[int, bool] = {DEAD: False, FINISHED: True}
         self._needs: dict[int, int] = {DEAD: 0, FINISHED: 0}
         """By state, a token budget from which on the mask is the mask without one."""
+        self._loop: SelfLoop | None = None
+        """For steps of a batch: the first of them waits for it, and no constraint."""
         self._near = 0
         """Such a budget of the last state: with less, a state is not asked for one before its mask."""
 
@@ -134,11 +135,6 @@ class Constraint:
         """Give back the lock."""
         self._machine.lock.release()
 
-    @cached_property
-    def _characters(self) -> bytes:
-        """For steps of a batch: the first of them waits for it, and no constraint."""
-        return CharacterTokens.of(self.vocabulary).whole
-
     def plan_step(self, state: int, token: int, priced: bool) -> tuple[int, Plan] | None:
         """A table, and how a kernel takes a step (`guided.kernels.masking.stepping`); the lock must be held.
 
@@ -159,7 +155,11 @@ class Constraint:
 
     def self_loop(self, state: int) -> SelfLoop | None:
         """The tokens that change no mask, from a state in a string that takes any characters; the lock must be held."""
-        return SelfLoop(self._characters, None) if self._checked is None else self._checked.self_loop(state)
+        if self._checked is not None:
+            return self._checked.self_loop(state)
+        if self._loop is None:
+            self._loop = SelfLoop(CharacterTokens.of(self.vocabulary).whole, None)
+        return self._loop
 
     def bare(self, state: int) -> int | None:
         """The automaton's state that has the same mask, where one has; the lock must be held."""

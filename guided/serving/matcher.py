@@ -58,13 +58,14 @@ class Matcher:
     def state(self) -> int:
         """The constraint's state after all accepted tokens; never 0."""
         states = self._states
-        first = len(states) - 1
+        last = states[-1]
+        if isinstance(last, int):
+            return last
+        first = len(states) - 2
         while not isinstance(known := states[first], int):
             first -= 1
         unread = [each for each in states[first + 1 :] if not isinstance(each, int)]
-        if unread:
-            grow, _ = unread[-1]
-            known = states[-1] = grow(known, [token for _, token in unread])
+        known = states[-1] = last[0](known, [token for _, token in unread])
         return known
 
     @property

@@ -159,8 +159,10 @@ class GuidedGrammar(StructuredOutputGrammar):
 class GuidedBackend(StructuredOutputBackend):
     """The backend of one engine; all requests of a grammar share its tables."""
 
-    def __init__(self, vllm_config: Any, tokenizer: Any, vocab_size: int) -> None:
+    def __init__(self, vllm_config: Any, tokenizer: Any, vocab_size: int, always: bool = False) -> None:
         self.vllm_config = vllm_config
+        self.always = always
+        """Is every text constrained from its first token on, as without a reasoner, of whom vLLM asks by request?"""
         self.tokenizer = tokenizer
         self.vocab_size = vocab_size
         self.config = vllm_config.structured_outputs_config
@@ -237,9 +239,10 @@ class GuidedBackend(StructuredOutputBackend):
                 else:
                     grammar._noted = -1
                     kept[row] = grammar._shown = mask
-        for (row, grammar), mask in zip(asked, _kept(asked, threads), strict=True):
-            kept[row] = mask
-            grammar._shown = None if grammar.failed else mask
+        if asked:
+            for (row, grammar), mask in zip(asked, _kept(asked, threads), strict=True):
+                kept[row] = mask
+                grammar._shown = None if grammar.failed else mask
         write_rows(kept, rows[: len(grammars)], threads)
 
     def written(self, n: int) -> NDArray[np.int32]:

@@ -8,6 +8,7 @@ not ours:
   kernels where the backend is asked for by name, on a thread of their own; not before other processes are started;
 * ``StructuredOutputManager.grammar_init`` and ``_create_grammar`` make the backend and compile in its thread pool;
 * ``StructuredOutputManager.grammar_bitmask`` fills the masks of a step by one call, where there are no drafts;
+* ``StructuredOutputManager.accept_tokens`` hands a token on as it is, where there is no reasoner who may end by it;
 * ``BeamSearchOfflineMixin._init_beam_search_structured_output`` makes a backend for beams;
 * ``validate_structural_tag_payload`` of the server asks XGrammar about structural tags, whatever the backend.
 """
@@ -50,6 +51,7 @@ def install() -> None:
         (StructuredOutputManager, "grammar_init", _initialising),
         (StructuredOutputManager, "_create_grammar", _creating),
         (StructuredOutputManager, "grammar_bitmask", _masking),
+        (StructuredOutputManager, "accept_tokens", _accepting),
         (BeamSearchOfflineMixin, "_init_beam_search_structured_output", _searching),
         (protocol, "validate_structural_tag_payload", _reading),
     ]
@@ -101,7 +103,7 @@ def _initialising(method: Any) -> Any:
             from guided.serving.vllm.backend import GuidedBackend
 
             size = self.vllm_config.model_config.get_vocab_size()
-            self.backend = GuidedBackend(self.vllm_config, self.tokenizer, size)
+            self.backend = GuidedBackend(self.vllm_config, self.tokenizer, size, always=self.reasoner_cls is None)
         method(self, request)
 
     return initialised
@@ -129,11 +131,9 @@ def _masking(method: Any) -> Any:
             return method(self, requests, ids, scheduled_spec_decode_tokens)
         if self._grammar_bitmask is None:
             self._grammar_bitmask = backend.allocate_token_bitmask(self.vllm_config.scheduler_config.max_num_seqs)
-        # Without a reasoner, of whom vLLM asks by request, every text is constrained from its first token on.
-        always = self.reasoner_cls is None
         grammars = [
             request.structured_output_request.grammar
-            if always or self._get_constraint_bounds(request, ()).constraint_start == 0
+            if backend.always or self._get_constraint_bounds(request, ()).constraint_start == 0
             else None
             for request in map(requests.__getitem__, ids)
         ]
@@ -141,6 +141,16 @@ def _masking(method: Any) -> Any:
         return backend.written(len(ids))
 
     return masked
+
+
+def _accepting(method: Any) -> Any:
+    def accepted(self: Any, request: Any, new_token_ids: list[int]) -> Any:
+        if not getattr(self.backend, "always", False):
+            return method(self, request, new_token_ids)
+        asked = request.structured_output_request
+        return asked is None or not new_token_ids or asked.grammar.accept_tokens(request.request_id, new_token_ids)
+
+    return accepted
 
 
 def _searching(method: Any) -> Any:
