@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,12 +18,13 @@ from vllm.v1.structured_output.backend_types import StructuredOutputBackend, Str
 
 from guided import tokenset
 from guided.constraint.batch import kept_rows, mask_rows, write_rows
-from guided.constraint.effects.shared_rows import KeptRow, with_address
+from guided.constraint.effects.shared_rows import KeptRow
 from guided.errors import GuidedError
 from guided.serving import metrics
 from guided.serving.compilation import compiler_for
 from guided.serving.matcher import Matcher, kept_masks, step
 from guided.serving.requests import Request
+from guided.serving.vllm.applying import StepMasks, everything
 from guided.serving.vllm.asked import asked, asked_by_name, most_tokens
 from guided.tokenset import n_words
 
@@ -222,13 +222,13 @@ class GuidedBackend(StructuredOutputBackend):
         for row, grammar in enumerate(grammars):
             stands = row < len(written) and written[row] is grammar
             if grammar is None:
-                kept[row] = None if stands else _everything(rows.shape[1])
+                kept[row] = None if stands else everything(rows.shape[1])
             elif grammar._shown is not None:
                 kept[row] = None if stands else grammar._shown
             elif grammar._noted >= 0:
                 noted.append((row, grammar))
             elif grammar.is_terminated():
-                kept[row] = _everything(rows.shape[1])
+                kept[row] = everything(rows.shape[1])
             else:
                 asked.append((row, grammar))
         if noted:
@@ -245,10 +245,10 @@ class GuidedBackend(StructuredOutputBackend):
                 grammar._shown = None if grammar.failed else mask
         write_rows(kept, rows[: len(grammars)], threads)
 
-    def written(self, n: int) -> NDArray[np.int32]:
+    def written(self, n: int) -> StepMasks:
         """The first ``n`` rows of the masks that were allocated last."""
         assert self._rows is not None
-        return self._rows[:n].view(np.int32)
+        return self._rows[:n].view(np.int32, StepMasks)
 
     def destroy(self) -> None:
         """Nothing is held that outlives the backend."""
@@ -263,9 +263,3 @@ def _kept(asked: Sequence[tuple[int, GuidedGrammar]], threads: int) -> list[Kept
     except GuidedError:
         pass
     return [grammar.kept_row() for _, grammar in asked]
-
-
-@lru_cache(maxsize=8)
-def _everything(words: int) -> KeptRow:
-    """The mask that allows all tokens."""
-    return with_address(np.full(words, ~np.uint32(0), np.uint32))

@@ -9,6 +9,8 @@ not ours:
 * ``StructuredOutputManager.grammar_init`` and ``_create_grammar`` make the backend and compile in its thread pool;
 * ``StructuredOutputManager.grammar_bitmask`` fills the masks of a step by one call, where there are no drafts;
 * ``StructuredOutputManager.accept_tokens`` hands a token on as it is, where there is no reasoner who may end by it;
+* ``apply_grammar_bitmask`` of the worker puts masks onto scores in memory by our kernel, where they are our backend's,
+  in the same process;
 * ``BeamSearchOfflineMixin._init_beam_search_structured_output`` makes a backend for beams;
 * ``validate_structural_tag_payload`` of the server asks XGrammar about structural tags, whatever the backend.
 """
@@ -17,6 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import sys
 import threading
 from functools import wraps
 from typing import Any
@@ -42,7 +45,7 @@ def install() -> None:
     from vllm.entrypoints.generate.beam_search.offline import BeamSearchOfflineMixin
     from vllm.sampling_params import SamplingParams
     from vllm.v1.engine.async_llm import AsyncLLM
-    from vllm.v1.structured_output import StructuredOutputManager
+    from vllm.v1.structured_output import StructuredOutputManager, utils
 
     wrapped: list[tuple[Any, str, Any]] = [
         (SamplingParams, "_validate_structured_outputs", _validating),
@@ -52,6 +55,7 @@ def install() -> None:
         (StructuredOutputManager, "_create_grammar", _creating),
         (StructuredOutputManager, "grammar_bitmask", _masking),
         (StructuredOutputManager, "accept_tokens", _accepting),
+        (utils, "apply_grammar_bitmask", _applying),
         (BeamSearchOfflineMixin, "_init_beam_search_structured_output", _searching),
         (protocol, "validate_structural_tag_payload", _reading),
     ]
@@ -63,6 +67,10 @@ def install() -> None:
         ours: Any = wraps(method)(wrap(method))
         ours.of_guided = True
         setattr(owner, name, ours)
+    runner: Any = sys.modules.get("vllm.v1.worker.gpu_model_runner")
+    if runner is not None:
+        # It has taken the function by its name.
+        runner.apply_grammar_bitmask = utils.apply_grammar_bitmask
 
 
 def _validating(method: Any) -> Any:
@@ -151,6 +159,21 @@ def _accepting(method: Any) -> Any:
         return asked is None or not new_token_ids or asked.grammar.accept_tokens(request.request_id, new_token_ids)
 
     return accepted
+
+
+def _applying(method: Any) -> Any:
+    def applied(scheduler_output: Any, grammar_output: Any, input_batch: Any, logits: Any) -> None:
+        if logits.is_cpu and len(input_batch.req_ids) == len(logits):
+            from guided.serving.vllm.applying import StepMasks, apply_step
+
+            # Masks of our own type are one a request: with drafts vLLM asks for each grammar's by itself.
+            masks = grammar_output.grammar_bitmask
+            if isinstance(masks, StepMasks):
+                apply_step(masks, grammar_output.structured_output_request_ids, input_batch.req_ids, logits)
+                return
+        method(scheduler_output, grammar_output, input_batch, logits)
+
+    return applied
 
 
 def _searching(method: Any) -> Any:

@@ -80,6 +80,14 @@ class StructuredOutputManager:
     def grammar_bitmask(self, requests: Any, structured_output_request_ids: Any, scheduled: Any) -> Any:
         self.calls.append("vLLM's own")
 
+    def accept_tokens(self, request: Any, new_token_ids: list[int]) -> bool:
+        self.calls.append("vLLM's own")
+        return True
+
+
+def apply_grammar_bitmask(scheduler_output: Any, grammar_output: Any, input_batch: Any, logits: Any) -> None:
+    scheduler_output.append("vLLM's own")
+
 
 class AsyncLLM:
     def __init__(self, vllm_config: Any, tokenizer: Any) -> None:
@@ -145,6 +153,7 @@ def put_in(monkeypatch: pytest.MonkeyPatch, version: str = "0.32.0") -> SimpleNa
         grammar_init = StructuredOutputManager.grammar_init
         _create_grammar = StructuredOutputManager._create_grammar
         grammar_bitmask = StructuredOutputManager.grammar_bitmask
+        accept_tokens = StructuredOutputManager.accept_tokens
 
     class FrontEnd(AsyncLLM):
         __init__ = AsyncLLM.__init__
@@ -176,6 +185,7 @@ def put_in(monkeypatch: pytest.MonkeyPatch, version: str = "0.32.0") -> SimpleNa
             "LogitsProcRequestState": LogitsProcRequestState,
         },
         "vllm.v1.structured_output": {"StructuredOutputManager": Manager},
+        "vllm.v1.structured_output.utils": {"apply_grammar_bitmask": apply_grammar_bitmask},
         "vllm.v1.structured_output.backend_types": {
             "StructuredOutputBackend": object, "StructuredOutputGrammar": object,
         },
@@ -195,7 +205,7 @@ def put_in(monkeypatch: pytest.MonkeyPatch, version: str = "0.32.0") -> SimpleNa
         parent, _, last = name.rpartition(".")
         if parent:
             monkeypatch.setattr(sys.modules[parent], last, module, raising=False)
-    for name in ("backend", "steering", "validation"):
+    for name in ("applying", "backend", "steering", "validation"):
         monkeypatch.delitem(sys.modules, f"guided.serving.vllm.{name}", raising=False)
         monkeypatch.delattr(sys.modules["guided.serving.vllm"], name, raising=False)
     return SimpleNamespace(
@@ -204,5 +214,6 @@ def put_in(monkeypatch: pytest.MonkeyPatch, version: str = "0.32.0") -> SimpleNa
         AsyncLLM=FrontEnd,
         Beams=Beams,
         Config=config,
+        utils=sys.modules["vllm.v1.structured_output.utils"],
         protocol=sys.modules["vllm.entrypoints.generate.base.protocol"],
     )

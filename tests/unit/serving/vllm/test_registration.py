@@ -3,19 +3,22 @@
 import json
 import sys
 import threading
+import types
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from pydantic import TypeAdapter
 
 import guided
 import guided.serving.vllm as plug_in
+from guided import tokenset
 from guided.serving import metrics
 from guided.serving.compilation import Compiler
 from guided.serving.named import VARIABLE
 from tests.unit.serving.vllm import stand_ins
-from tests.unit.serving.vllm.stand_ins import MODEL, TOKENIZER, StructuredOutputsParams, put_in
+from tests.unit.serving.vllm.stand_ins import MODEL, SIZE, TOKENIZER, StructuredOutputsParams, put_in
 
 
 @pytest.fixture
@@ -182,6 +185,59 @@ def test_the_engine_makes_the_backend_and_its_masks(vllm):
         own = np.empty_like(row)
         matcher.constraint.fill_mask(matcher.state, own)
         assert row.tolist() == ([0xFFFFFFFF] * len(row) if name == "b" else own.tolist())
+
+
+def test_tokens_come_straight_to_their_grammar_without_a_reasoner(vllm):
+    for reasons in (None, object):
+        manager = engine(vllm)
+        manager.reasoner_cls = reasons
+        request, free = running(vllm, "[0-9]+"), SimpleNamespace(structured_output_request=None)
+        manager.grammar_init(request)
+        request.request_id = "a"
+        digit, letter = (TOKENIZER.encode(text, add_special_tokens=False)[-1] for text in "7x")
+        manager.calls.clear()
+        accepted = [manager.accept_tokens(*each) for each in ((request, [digit]), (request, []), (free, [letter]))]
+        assert accepted == [True] * 3 and manager.calls == ["vLLM's own"] * (3 * (reasons is not None))
+        if reasons is None:
+            assert not manager.accept_tokens(request, [letter])
+            assert request.structured_output_request.grammar.matcher.n_tokens == 1
+
+
+def test_scores_in_memory_are_masked_by_our_kernel_where_the_masks_are_ours(vllm):
+    manager = engine(vllm)
+    requests = {"a": running(vllm, "[0-9]+"), "b": running(vllm, "yes|no")}
+    for request in requests.values():
+        manager.grammar_init(request)
+    masks = manager.grammar_bitmask(requests, ["b", "a"], {})
+    scores = torch.zeros(3, SIZE)
+    asked = SimpleNamespace(grammar_bitmask=masks, structured_output_request_ids=["b", "a"])
+    calls: list[str] = []
+    vllm.utils.apply_grammar_bitmask(calls, asked, SimpleNamespace(req_ids=["a", "free", "b"]), scores)
+    allowed = (scores == 0).sum(1).tolist()
+    assert not calls and allowed == [
+        tokenset.ids(masks[1].view(np.uint32)).size,
+        SIZE,
+        tokenset.ids(masks[0].view(np.uint32)).size,
+    ]
+    # What came from another process, logits of drafts, and those on a device are vLLM's.
+    for grammar_bitmask, req_ids, logits in (
+        (np.array(masks), ["a", "free", "b"], scores),
+        (masks, ["a", "b"], scores),
+        (masks, ["a", "free", "b"], scores.to("meta")),
+    ):
+        asked.grammar_bitmask = grammar_bitmask
+        vllm.utils.apply_grammar_bitmask(calls, asked, SimpleNamespace(req_ids=req_ids), logits)
+    assert calls == ["vLLM's own"] * 3
+
+
+def test_a_worker_that_is_there_already_gets_our_kernel_too(monkeypatch):
+    found = put_in(monkeypatch)
+    runner = types.ModuleType("vllm.v1.worker.gpu_model_runner")
+    runner.apply_grammar_bitmask = found.utils.apply_grammar_bitmask
+    monkeypatch.setitem(sys.modules, runner.__name__, runner)
+    plug_in.register()
+    assert runner.apply_grammar_bitmask is found.utils.apply_grammar_bitmask
+    assert hasattr(runner.apply_grammar_bitmask, "of_guided")
 
 
 @pytest.mark.parametrize("part", ["AsyncLLM", "Manager"])
