@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from guided.grammar.sql.query.typed.changes import end
 from guided.grammar.sql.query.typed.frames import CONDITION, UNKNOWN, Operand
-from guided.grammar.sql.query.typed.queries import MOST_DEPTH, columns_of, reads_itself, within
+from guided.grammar.sql.query.typed.queries import MOST_DEPTH, columns_of, may_be_cut, within
 from guided.grammar.sql.query.typed.relations import Relation, bare_columns
 from guided.grammar.sql.query.typed.scope import (
     Clause,
@@ -341,10 +341,8 @@ def begin_having(query: Query) -> Query:
     return query._replace(clause=Clause.HAVING, frames=(Operand(query.system, CONDITION),))
 
 
-def begin_order(query: Query) -> Query | None:
-    """Behind ORDER BY; not of what reads itself."""
-    if reads_itself(query):
-        return None
+def begin_order(query: Query) -> Query:
+    """Behind ORDER BY."""
     return query._replace(clause=Clause.ORDER)
 
 
@@ -382,10 +380,8 @@ def end_order_term(query: Query) -> Query | None:
 
 
 def begin_limit(query: Query) -> Query | None:
-    """Behind LIMIT and OFFSET; not of what reads itself."""
-    if reads_itself(query):
-        return None
-    return query._replace(clause=Clause.LIMIT)
+    """Before LIMIT and OFFSET."""
+    return query._replace(clause=Clause.LIMIT) if may_be_cut(query) else None
 
 
 def begin_table(query: Query) -> Query:

@@ -12,8 +12,8 @@ from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, common, is_
 
 __all__ = [
     "MOST_DEPTH", "columns_of", "deeper", "enter", "enter_any", "enter_exists", "enter_list", "leave_any",
-    "leave_array", "leave_exists", "leave_list", "leave_value", "may_nest", "next_part", "not_first_of_any",
-    "reads_itself", "shallower", "within",
+    "leave_array", "leave_exists", "leave_list", "leave_value", "may_be_cut", "may_nest", "next_part",
+    "not_first_of_any", "reads_itself", "shallower", "within",
 ]  # fmt: skip
 
 MOST_DEPTH = 12
@@ -130,7 +130,7 @@ def next_part(name: str, *, sorts: bool) -> Change:
         if not result or not all(BIT[kind] & among for _, kind in result):
             return None
         wanted = query.goals or (ALL,) * len(result)
-        again = next_recursion(query) if name == "union" else None
+        again = next_recursion(query, name)
         if again is not None and again.relation is not None:
             goals = tuple(same(query.system, kind) for _, kind in again.relation.columns)
         else:
@@ -143,6 +143,12 @@ def next_part(name: str, *, sorts: bool) -> Change:
                      in_part=query.in_part, recursion=again)  # fmt: skip
 
     return change
+
+
+def may_be_cut(query: Query) -> Query | None:
+    """Where ORDER BY or LIMIT may begin: not of a table that reads itself, or of a UNION that might."""
+    own = query.recursion
+    return None if own is not None and (own.read or (own.unites and not query.system.recursive_order)) else query
 
 
 def reads_itself(query: Query) -> bool:

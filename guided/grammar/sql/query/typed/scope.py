@@ -97,6 +97,10 @@ class Recursion(NamedTuple):
     relation: Relation | None = None
     """What may be read, once."""
     read: bool = False
+    unites: bool = False
+    """Is UNION its last operator?"""
+    is_closed: bool = False
+    """Had it another, behind which it does not read itself?"""
 
 
 class Query(NamedTuple):

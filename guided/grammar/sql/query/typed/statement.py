@@ -102,6 +102,8 @@ def _order(dialect: TypedDialect, body: Node) -> Node:
 
 def _may_order(query: Query) -> Query | None:
     """ORDER BY, which must be able to begin with the columns of DISTINCT ON, or to name a column with an order."""
+    if not queries.may_be_cut(query):
+        return None
     if query.result is None and query.clause is not Clause.VALUES:
         return query if terms.nameable(query) else None
     return query if any(clauses.may_order(query, place) for place in range(len(query.outputs))) else None

@@ -79,6 +79,8 @@ class TypeSystem:
     """Is there QUALIFY?"""
     lists: bool = False
     """Are arrays written in brackets alone, and is there TRY_CAST?"""
+    recursive_order: bool = True
+    """May a UNION in WITH RECURSIVE have ORDER BY and LIMIT, if it does not read itself?"""
     leading_values: bool = True
     """May a bracket with which a query begins begin with VALUES?"""
     shared_first: bool = True

@@ -163,6 +163,7 @@ SYSTEM = TypeSystem(
     shared_first=False,
     value_names=("col", 0),
     leading_values=False,
+    recursive_order=False,
     volatile=frozenset(["random", "uuid", "gen_random_uuid"]),
     null_matters=frozenset(["date_part", "datepart", "extract"]),
     aliases=True,

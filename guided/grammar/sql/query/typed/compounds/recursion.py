@@ -20,23 +20,26 @@ __all__ = ["next_recursion", "same"]
 _SIZED = ("varchar", "bpchar", "numeric", "numeric2", "numeric3", "numeric4")
 
 
-def next_recursion(query: Query) -> Recursion | None:
-    """What the next part of a UNION may read."""
+def next_recursion(query: Query, operator: str) -> Recursion | None:
+    """What the next part of a set operation may read."""
     own = query.recursion
     if own is None:
         return None
+    own = own._replace(relation=None, unites=operator == "union", is_closed=own.is_closed or operator != "union")
+    if own.is_closed:
+        return own
     columns = []
     for place, output in enumerate(query.outputs):
         kind = settled(query.system, output.type)
         name = own.names[place] if own.names else output.name if query.result is None else query.result[place][0]
         if query.result is not None and query.result[place][1] != output.type:
-            return own._replace(relation=None)
+            return own
         if (
             kind == OTHER
             or is_undecided(kind)
             or (kind.removeprefix("_") in _SIZED and (output.loose or output.trace is None))
         ):
-            return own._replace(relation=None)
+            return own
         columns.append((name, kind))
     return own._replace(relation=Relation(tuple(columns)))
 

@@ -122,3 +122,13 @@ def test_no_groups_are_begun_where_a_column_can_be_none(dialect: str, columns: s
     for byte in f"SELECT {columns} FROM gates g GROUP BY".encode():
         at = None if at is None else language.step(at, byte)
     assert at is None or language.end(at) is not None
+
+
+@pytest.mark.parametrize("dialect", ["postgresql", "duckdb"])
+def test_no_order_is_begun_of_what_reads_itself(dialect: str) -> None:
+    language = query_language(DatabaseSchema((Table("gates", (Column("id", "integer"),)),), dialect=dialect))
+    at: Any = language.start
+    for byte in b"WITH RECURSIVE a(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM a ORDER":
+        at = None if at is None else language.step(at, byte)
+    at = None if at is None else language.step(at, ord(" "))
+    assert at is None or language.end(at) is not None
