@@ -16,6 +16,7 @@ from tests.sql_texts.engines import Verdict
 from tests.sql_texts.judging import DRAWN, judged
 
 TEXTS_OF_A_LANGUAGE = 500
+TEXTS_OF_ENDS = 4
 
 
 def main() -> None:
@@ -41,9 +42,10 @@ def main() -> None:
             log.write(json.dumps(record, ensure_ascii=False) + "\n")
             log.flush()
 
-        for seed in count(arguments.seed, TEXTS_OF_A_LANGUAGE):
+        of_a_language = TEXTS_OF_ENDS if arguments.drawn == "ends" else TEXTS_OF_A_LANGUAGE
+        for seed in count(arguments.seed, of_a_language):
             for drawn, verdict, said in judged(
-                source, arguments.dialect, arguments.drawn, seed, TEXTS_OF_A_LANGUAGE, vocabulary
+                source, arguments.dialect, arguments.drawn, seed, of_a_language, vocabulary
             ):
                 counts["texts"] += 1
                 counts["steps"] += drawn.steps

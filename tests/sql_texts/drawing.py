@@ -19,7 +19,7 @@ from guided.grammar.sql import DatabaseSchema
 from guided.grammar.sql.query.language import query_language
 from tests.unit.grammar.sql.query import random_queries
 
-__all__ = ["Asked", "Drawn", "asked", "by_model", "by_terminals", "by_tokens"]
+__all__ = ["Asked", "Drawn", "asked", "by_ends", "by_model", "by_terminals", "by_tokens"]
 
 TRAINING = Path(__file__).parents[2] / "examples" / "train_nano"
 LITERALS = (
@@ -54,6 +54,45 @@ def _one_by_terminals(rng: random.Random, language: AttributedLanguage, *, rare:
         return Drawn(text, steps, f"{len(rest)} bytes end it, and {language.price(at)} were to be enough")
     whole = text + rest.decode()
     return Drawn(whole, steps, "" if language.reads(whole.encode()) else "its bytes are no text of the language")
+
+
+def by_ends(schema: DatabaseSchema, seed: int, n: int) -> Iterator[Drawn]:
+    """As `by_terminals`, but an end is looked for behind each terminal that might have come; each of these is a step."""
+    random_queries.STRINGS = LITERALS
+    languages = [query_language(schema, forward=forward) for forward in (True, False)]
+    for number in range(seed, seed + n):
+        rng = random.Random(f"ends/{number}")
+        yield _one_by_ends(rng, languages[number % 2], rng.choice([8, 15, 30, 60]))
+
+
+def _one_by_ends(rng: random.Random, language: AttributedLanguage, most: int) -> Drawn:
+    at, text, steps = language.start, "", 0
+    favoured = rng.sample(random_queries.RARE, 5)
+    for _ in range(most):
+        place = language.resolved(at)
+        assert place is not None
+        behind = []
+        for open_ in place.opens:
+            lexeme = None if open_.terminal is None else random_queries.lexeme(rng, language, open_)
+            written = f"{text} {lexeme}" if text else lexeme
+            after = None if lexeme is None else random_queries.read(language, at, f" {lexeme}" if text else lexeme)
+            if after is None or written is None or language.resolved(after) is None:
+                continue
+            steps += 1
+            try:
+                end = language.end(after)
+            except LimitError as error:
+                return Drawn(written, steps, str(error))
+            if end is None:
+                return Drawn(written, steps, "no text ends it")
+            if len(end) > language.price(after):
+                return Drawn(written, steps, f"{len(end)} bytes end it, and {language.price(after)} were to be enough")
+            behind.append((lexeme, after, written))
+        if not behind:
+            break
+        rare = [one for one in behind if str(one[0]).lower() in favoured] if rng.random() < 0.5 else []
+        _, at, text = rng.choice(rare or behind)
+    return Drawn(text + language.rest(at).decode(), steps)
 
 
 def by_tokens(schema: DatabaseSchema, seed: int, n: int, vocabulary: guided.Vocabulary) -> Iterator[Drawn]:

@@ -30,10 +30,11 @@ _CONSTANTS = {
         "Division by zero",
         "value is out of range",
         "Unknown TimeZone",
+        "Could not parse string",
     ),
 }
 """What the engines say of constants, which these two compute while they prepare: of a number that is too large, of a
-text that is no number, of a zone that they do not know."""
+text that is no number or no date, of a zone that they do not know."""
 
 
 @contextmanager

@@ -8,14 +8,14 @@ from typing import NamedTuple
 import guided
 from guided.hf import load
 from tests.databases import Source
-from tests.sql_texts.drawing import Drawn, asked, by_model, by_terminals, by_tokens
+from tests.sql_texts.drawing import Drawn, asked, by_ends, by_model, by_terminals, by_tokens
 from tests.sql_texts.engines import Verdict, opened
 from tests.unit.grammar.sql.query import test_mariadb, test_queries
 from tests.unit.grammar.sql.query.typed import test_duckdb, test_postgresql
 
 __all__ = ["DRAWN", "Judged", "judged"]
 
-DRAWN = ("terminals", "tokens", "model")
+DRAWN = ("terminals", "ends", "tokens", "model")
 DATABASES = {
     "sqlite": [each for each in test_queries.DATABASE.split(";") if each.strip()],
     "mariadb": test_mariadb.DATABASE,
@@ -42,6 +42,8 @@ def judged(
     with opened(source, DATABASES[dialect] if about is None else about.statements) as (schema, verdict):
         if about is not None:
             texts = by_model(schema, about.questions, seed, TEXTS_OF_A_QUESTION, load())
+        elif drawn == "ends":
+            texts = by_ends(schema, seed, n)
         elif drawn == "tokens":
             texts = by_tokens(schema, seed, n, vocabulary or load().vocabulary)
         else:

@@ -73,10 +73,10 @@ def begun(rng: random.Random, language: AttributedLanguage, most: int, *, rare: 
                 if rng.random() < 0.3:
                     return text, at
                 continue
-            lexeme = _lexeme(rng, language, open_)
-            after = None if lexeme is None else _read(language, at, f" {lexeme}" if text else lexeme)
+            written = lexeme(rng, language, open_)
+            after = None if written is None else read(language, at, f" {written}" if text else written)
             if after is not None and language.resolved(after) is not None:
-                at, text = after, f"{text} {lexeme}" if text else str(lexeme)
+                at, text = after, f"{text} {written}" if text else str(written)
                 break
         else:
             break
@@ -92,14 +92,16 @@ def _word(open_: Open) -> str:
     return ""
 
 
-def _read(language: AttributedLanguage, at: At, text: str) -> At | None:
+def read(language: AttributedLanguage, at: At, text: str) -> At | None:
+    """The state behind a text, None where it is not taken."""
     state: At | None = at
     for byte in text.encode():
         state = None if state is None else language.step(state, byte)
     return state
 
 
-def _lexeme(rng: random.Random, language: AttributedLanguage, open_: Open) -> str | None:
+def lexeme(rng: random.Random, language: AttributedLanguage, open_: Open) -> str | None:
+    """A lexeme of some kind, None where none may come."""
     match open_.terminal:
         case Keyword(word):
             return word.upper() if rng.random() < 0.8 else word
