@@ -49,7 +49,9 @@ def by_terminals(schema: DatabaseSchema, seed: int, n: int) -> Iterator[Drawn]:
 def _one_by_terminals(rng: random.Random, language: AttributedLanguage, *, rare: bool) -> Drawn:
     text, at = random_queries.begun(rng, language, rng.choice([3, 8, 15, 30, 60]), rare=rare)
     steps = text.count(" ") + 1
-    rest = language.rest(at)
+    rest = language.end(at)
+    if rest is None:
+        return Drawn(text, steps, "no text ends it")
     if len(rest) > language.price(at):
         return Drawn(text, steps, f"{len(rest)} bytes end it, and {language.price(at)} were to be enough")
     whole = text + rest.decode()

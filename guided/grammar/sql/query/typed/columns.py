@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 from guided.grammar.attributed.nodes import Names
 from guided.grammar.attributed.words import Words, words_of
@@ -21,7 +21,10 @@ from guided.grammar.sql.query.typed.types import BIT, OTHER, SORTABLE, settled
 from guided.grammar.sql.query.typed.undecided import ANY, is_undecided, members_of, narrower, stands_for, undecided
 from guided.grammar.sql.schema import DatabaseSchema
 
-__all__ = ["MOST_VARIANTS", "BareColumn", "Catalog", "GroupedColumn", "QualifiedColumn", "Qualifier"]
+__all__ = [
+    "MOST_VARIANTS", "BareColumn", "Catalog", "GroupedColumn", "QualifiedColumn", "Qualifier",
+    "queries_in_scope",
+]  # fmt: skip
 
 _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 _NONE = Names(words_of(()))
@@ -98,6 +101,12 @@ class Catalog:
         return {name: tuple(sorted(types, key=lambda kind: -types[kind])) for name, types in count.items()}
 
     @cached_property
+    def unsorted(self) -> frozenset[str]:
+        """The names of columns that have no order in some table."""
+        every = (*self.relations.values(), *(one for of in self.schemas.values() for one in of.values()))
+        return frozenset().union(*(relation.unsorted for relation in every))
+
+    @cached_property
     def by_variant(self) -> tuple[Words, ...]:
         """The names with so many types or more; all of them first."""
         return tuple(
@@ -121,7 +130,7 @@ class Catalog:
         return 2 + max((len(name.encode("utf-8", "surrogatepass")) + name.count('"') for name in names), default=0)
 
 
-def _scopes(query: Query) -> Iterable[Query]:
+def queries_in_scope(query: Query) -> Iterable[Query]:
     """The queries whose columns may be used, the nearest first."""
     at: Query | None = query
     while at is not None:
@@ -166,7 +175,7 @@ def _aliases(query: Query) -> dict[str, str]:
         grouped = query.is_grouped and query.clause is not Clause.WHERE
         if grouped and place not in query.grouped_outputs and not all(depends(query, one) for one in output.loose):
             continue
-        scopes = [bare_columns(at.sources) for at in _scopes(query)]
+        scopes = [bare_columns(at.sources) for at in queries_in_scope(query)]
         if not any(name in bare.unique or name in bare.ambiguous for bare in scopes):
             found[name] = settled(query.system, output.type)
     return found
@@ -192,7 +201,7 @@ class BareColumn:
         if _is_open(query) and not query.named_tables and (query.outside is None or query.is_local) and not held:
             free = self.catalog.forward and self.variant <= _GUESSES[0] + 1
             return Names(self.catalog.by_variant[self.variant], free, self.catalog.names)
-        scopes = list(_scopes(query))
+        scopes = list(queries_in_scope(query))
         if not any(map(_is_open, scopes)):
             return self._bound(query, _visible(tuple([at.sources for at in scopes])))
         found: set[str] = set()
@@ -243,7 +252,7 @@ class BareColumn:
     def _find_types(self, query: Query, name: str) -> tuple[str, ...]:
         found: dict[str, None] = {}
         read = _read_as(query) if self.catalog.forward else {}
-        for at in _scopes(query):
+        for at in queries_in_scope(query):
             if _is_open(at):
                 kinds = [*self.catalog.types.get(name, ())]
                 kinds += (relation.types[name] for _, relation in at.named_tables if name in relation.types)
@@ -258,7 +267,7 @@ class BareColumn:
         settled = _settled(query, None, name, tuple(found))
         if settled:
             return settled
-        if not found and self.catalog.forward and any(map(_is_open, _scopes(query))):
+        if not found and self.catalog.forward and any(map(_is_open, queries_in_scope(query))):
             return _guesses(self.catalog, query)
         return tuple(found)
 
@@ -290,7 +299,7 @@ def _settled(query: Query, qualifier: str | None, name: str, known: tuple[str, .
 
     Where it is not decided and does not fit here, those that it may be are tried: what was read is right for each.
     """
-    for at in _scopes(query):
+    for at in queries_in_scope(query):
         if _is_open(at):
             settled = ""
             for pending in at.pending:
@@ -343,7 +352,7 @@ def _guesses(catalog: Catalog, query: Query) -> tuple[str, ...]:
     """The types to try for a column that no table has: the fewer, the more such there are."""
     guessed = {
         (pending.qualifier, pending.column)
-        for at in _scopes(query)
+        for at in queries_in_scope(query)
         for pending in at.pending
         if pending.type and (pending.qualifier is not None or pending.column not in catalog.types)
     }
@@ -376,13 +385,22 @@ def _used(query: Query, qualifier: str | None, name: str, kind: str) -> Query | 
     return found.with_top(found.top._replace(column=None if top.waits else column, bound=guessed, indexed=True))
 
 
+class _Behind(Protocol):
+    """Columns behind a dot: with a number those of a type, None for all."""
+
+    @property
+    def variant(self) -> int | None: ...
+
+    def allowed(self, query: Query) -> Names: ...
+
+
 class Qualifier:
     """The name of a source before a dot, and before a ``column`` of it if there must be one."""
 
     label = "a table or alias"
     price = 1
 
-    def __init__(self, catalog: Catalog, column: QualifiedColumn | None = None) -> None:
+    def __init__(self, catalog: Catalog, column: _Behind | None = None) -> None:
         self.catalog = catalog
         self.column = column
 
@@ -398,7 +416,7 @@ class Qualifier:
             return Names(self.catalog.tables if self.column is None else self.catalog.with_columns, True)
         found: set[str] = set()
         free = False
-        for at in _scopes(query):
+        for at in queries_in_scope(query):
             if _is_open(at):
                 found |= self.catalog.tables.members
                 found.update(name for name, _ in at.named_tables)
@@ -470,7 +488,7 @@ class QualifiedColumn:
         return found
 
     def _find_known(self, query: Query) -> tuple[dict[str, tuple[str, ...]] | None, bool]:
-        for at in _scopes(query):
+        for at in queries_in_scope(query):
             source = at.source(query.name)
             if source is not None:
                 return {name: (kind,) for name, kind in source.relation.types.items()}, False

@@ -38,6 +38,11 @@ class Relation:
         return all(SORTABLE & BIT[kind] for _, kind in self.columns)
 
     @cached_property
+    def unsorted(self) -> frozenset[str]:
+        """The names of columns that have none."""
+        return frozenset(name for name, kind in self.types.items() if not SORTABLE & BIT[kind])
+
+    @cached_property
     def _hash(self) -> int:
         return hash((self.columns, self.key))
 

@@ -25,7 +25,7 @@ from guided.grammar.sql.query.typed.calls import windowed_call
 from guided.grammar.sql.query.typed.compounds.brackets import bracketed
 from guided.grammar.sql.query.typed.compounds.values import values
 from guided.grammar.sql.query.typed.dialect import TypedDialect
-from guided.grammar.sql.query.typed.expressions import beginning_with, columns, expression
+from guided.grammar.sql.query.typed.expressions import beginning_with, expression
 from guided.grammar.sql.query.typed.literals import Place, Position, Size
 from guided.grammar.sql.query.typed.scope import Clause, Query, needed
 from guided.grammar.sql.query.typed.sourcing import tables as sources
@@ -121,9 +121,8 @@ def _limit() -> Node:
 
 
 def _core(dialect: TypedDialect, catalog: names.Catalog, body: Rule, query: Rule, one: Node) -> Node:
-    bare, qualified = columns(catalog)
-    apart = seq(Action(clauses.begin_distinct_on), choice(*bare, qualified), Action(clauses.end_distinct_on))
-    on = seq(words("ON"), _OPEN, listed(apart, _COMMA), _CLOSE)
+    apart, there_is = terms.sole_column(catalog, clauses.begin_distinct_on, clauses.end_distinct_on)
+    on = seq(Action(there_is), words("ON"), _OPEN, listed(apart, _COMMA), _CLOSE)
     where = seq(words("WHERE"), Action(clauses.begin_where), body, Action(do.end))
     named = defined_windows(body)
     qualify = (_qualify(dialect, body, query, one),) if dialect.system.qualify else ()
@@ -154,17 +153,16 @@ def _group(dialect: TypedDialect, catalog: names.Catalog, body: Node) -> Node:
 
     several = seq(Action(clauses.begin_groupings), choice(words("ROLLUP"), words("CUBE")), _OPEN, free,
                   Star(seq(_COMMA, free), lacks), _CLOSE)  # fmt: skip
-    bare, qualified = columns(catalog)
-    alone = seq(begin, choice(*bare[1:], qualified), end)
+    alone, _ = terms.sole_column(catalog, clauses.begin_group_term, clauses.end_group_term)
     group = choice(seq(_OPEN, choice(seq(), seq(free, Star(seq(_COMMA, free), lacks))), _CLOSE), alone)
     sets = seq(Action(clauses.begin_groupings), words("GROUPING SETS"), _OPEN, group,
                Star(seq(_COMMA, group), lacks), _CLOSE)  # fmt: skip
     term = Choice((free, place, named, several, sets), lambda query: 0 if needed(query) else -1)
     having = seq(words("HAVING"), Action(clauses.begin_having), body, Action(do.end))
-    terms = seq(term, Star(seq(_COMMA, term), lacks))
+    listed_terms = seq(term, Star(seq(_COMMA, term), lacks))
     if dialect.system.all_columns:
-        terms = choice(terms, seq(words("ALL"), Action(clauses.group_all)))
-    group_by = seq(Action(clauses.begin_group), words("GROUP BY"), terms, Action(clauses.grouped), maybe(having))
+        listed_terms = choice(listed_terms, seq(words("ALL"), Action(clauses.group_all)))
+    group_by = seq(Action(clauses.begin_group), words("GROUP BY"), listed_terms, Action(clauses.grouped), maybe(having))
     return choice(Action(clauses.grouped), group_by, seq(Action(clauses.all_rows), having))
 
 

@@ -1,16 +1,29 @@
-"""Columns of the sources as terms of ORDER BY where DISTINCT says which may come."""
+"""Columns as terms where no expression may stand: of ORDER BY behind DISTINCT, DISTINCT ON and GROUPING SETS.
+
+No cast mends a column there that has no order.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from guided.grammar.attributed.nodes import Names
+from guided.grammar.attributed.nodes import Action, Name, NameKind, Names, Node, Sign, choice, seq
 from guided.grammar.attributed.words import words_of
+from guided.grammar.sql.query.typed.changes import Change
 from guided.grammar.sql.query.typed.clauses import is_sortable
+from guided.grammar.sql.query.typed.columns import (
+    MOST_VARIANTS,
+    BareColumn,
+    Catalog,
+    QualifiedColumn,
+    Qualifier,
+    queries_in_scope,
+)
 from guided.grammar.sql.query.typed.relations import bare_columns
 from guided.grammar.sql.query.typed.scope import Column, Query, remaining
 
-__all__ = ["TermColumn", "TermQualifier", "nameable"]
+__all__ = ["TermColumn", "TermQualifier", "nameable", "sole_column"]
 
 
 def _columns(query: Query) -> set[Column]:
@@ -82,3 +95,81 @@ class TermColumn:
     def suggested(self, query: Query) -> Iterable[str]:
         """Any of them."""
         return sorted(self.allowed(query).words.members)
+
+
+def sole_column(catalog: Catalog, begin: Change, end: Change) -> tuple[Node, Change]:
+    """A column between what is done before and behind it, and where there is one."""
+    variants = range(1, MOST_VARIANTS + 1)
+    bare = [_Sole(catalog, BareColumn(catalog, variant), end) for variant in variants]
+    behind = [_Sole(catalog, QualifiedColumn(catalog, variant), end) for variant in variants]
+    qualifier = _Sole(catalog, Qualifier(catalog, _AnyOf(behind)))
+
+    every = _AnyOf([*bare, qualifier])
+
+    def there_is(query: Query) -> Query | None:
+        begun = begin(query)
+        return query if begun and not _is_nothing(every.allowed(begun)) else None
+
+    qualified = seq(Name(qualifier), Sign("."), choice(*map(Name, behind)))
+    return seq(Action(there_is), Action(begin), choice(*map(Name, bare), qualified), Action(end)), there_is
+
+
+def _is_nothing(names: Names) -> bool:
+    return not names.free and not len(names.words)
+
+
+class _AnyOf:
+    """The first names of several kinds that there are."""
+
+    variant = 1
+
+    def __init__(self, kinds: Sequence[NameKind]) -> None:
+        self._kinds = kinds
+
+    def allowed(self, query: Query) -> Names:
+        found = (names for kind in self._kinds if not _is_nothing(names := kind.allowed(query)))
+        return next(found, Names(words_of(())))
+
+
+class _Sole:
+    """The names of a kind behind which the text may go on."""
+
+    def __init__(self, catalog: Catalog, kind: NameKind, end: Change | None = None) -> None:
+        self.label = kind.label
+        self.price = catalog.longest
+        self._catalog = catalog
+        self._kind = kind
+        self._end = end
+
+    def allowed(self, query: Query) -> Names:
+        """Those that have an order."""
+        names = self._kind.allowed(query)
+        if self._end is None:
+            # Any other source is like one whose name no one writes.
+            return replace(names, free=names.free and self.after(query, "?") is not None)
+        unsorted = [name for name in _unsorted(self._catalog, query) if name in names.words]
+        barred = {name for name in unsorted if self.after(query, name) is None}
+        return replace(names, words=words_of(names.words.members - barred)) if barred else names
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query behind it, where what must follow may."""
+        found: Query | None = self._kind.after(query, name)
+        return None if found is None or (self._end is not None and self._end(found) is None) else found
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """What the kind suggests, else the shortest."""
+        found = list(self._kind.suggested(query))
+        if found:
+            return found
+        names = self.allowed(query)
+        short = sorted(names.words.members, key=lambda name: (len(name), name))[:4]
+        return short or ("a" if names.free else ())
+
+
+def _unsorted(catalog: Catalog, query: Query) -> set[str]:
+    """Names of columns that may have no order."""
+    found = set(catalog.unsorted)
+    for at in queries_in_scope(query):
+        for relation in (*(one for _, one in at.named_tables), *(source.relation for source in at.sources)):
+            found |= relation.unsorted
+    return found

@@ -132,3 +132,26 @@ def test_no_order_is_begun_of_what_reads_itself(dialect: str) -> None:
         at = None if at is None else language.step(at, byte)
     at = None if at is None else language.step(at, ord(" "))
     assert at is None or language.end(at) is not None
+
+
+@pytest.mark.parametrize("forward", [True, False])
+@pytest.mark.parametrize(("dialect", "kind"), [("postgresql", "json"), ("duckdb", "GEOMETRY")])
+def test_a_column_alone_has_an_order(dialect: str, kind: str, forward: bool) -> None:
+    unsorted = Table("t", (Column("raw", kind),))
+    both = Table("t", (Column("raw", kind), Column("a long name", "text")))
+    for table in (unsorted, both):
+        language = query_language(DatabaseSchema((table,), dialect=dialect), forward=forward)
+        for text in (
+            "SELECT DISTINCT ON (",
+            "SELECT DISTINCT ON (t.",
+            "SELECT DISTINCT ON (t.ra",
+            "SELECT DISTINCT ON (c.e,",
+            "SELECT 1 FROM t GROUP BY GROUPING SETS (ra",
+            "SELECT 1 FROM t GROUP BY GROUPING SETS (t.",
+        ):
+            at: Any = language.start
+            for byte in text.encode():
+                at = None if at is None else language.step(at, byte)
+            assert at is None or len(language.rest(at)) <= language.price(at), text
+    assert language.reads(b'SELECT DISTINCT ON (t."a long name", "a long name") 1 FROM t')
+    assert language.reads(b'SELECT 1 FROM t GROUP BY GROUPING SETS ("a long name", (t."a long name"))')
