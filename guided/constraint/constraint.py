@@ -316,10 +316,21 @@ class Constraint:
         ``budget`` counts the token itself, all that follow it and the end-of-text token.  The mask is never empty;
         raises `guided.LimitError` when even the shortest completion does not fit.
         """
-        row[...] = self.kept_row(state, budget)[1]
+        need = self._needs.get(state)
+        if need is None and budget >= self._near:
+            need = self._need(state, budget)
+        # A row that nobody keeps is written where it is wanted.
+        if (need is None or budget < need) and self._fill_near(state, row, budget):
+            return
+        row[...] = self.kept_row(state)[1]
 
     def _near_row(self, state: int, budget: int) -> KeptRow:
         """The mask under a budget that may forbid something."""
+        row = np.empty(self.vocabulary.n_words, np.uint32)
+        return with_address(row) if self._fill_near(state, row, budget) else self.kept_row(state)
+
+    def _fill_near(self, state: int, row: NDArray[np.uint32], budget: int) -> bool:
+        """Write it; False where it forbids nothing, and nothing is written."""
         machine = self._machine
         with machine.lock:
             near = None
@@ -331,15 +342,14 @@ class Constraint:
                 if budget >= self._near:
                     # Near the end what is left of a terminal counts a token a byte, so fewer tokens would be allowed
                     # than where this was known before; but a mask does not depend on what was asked first.
-                    return self.kept_row(state)
+                    return False
             if near is None:
-                row = np.empty(self.vocabulary.n_words, np.uint32)
                 machine.completions.fill(state, row, budget)
             else:
-                row = near.copy()
+                row[...] = near
         if self.is_accepting(state):
             row |= self._ending.row
-        return with_address(row)
+        return True
 
     def _need(self, state: int, budget: int = 0) -> int:
         """A budget that forbids nothing in a state: no token leads to where the text takes more to its end.

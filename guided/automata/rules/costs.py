@@ -76,6 +76,8 @@ class RuleCosts:
         self._nodes: dict[int, int] = {0: 0, **known[1]}
         self.records: dict[int, list[int]] = {}
         """Of the nodes of each record, by the first of them."""
+        self._told: set[int] = set()
+        """The records of which `beside` told the nodes."""
         self._bodies: dict[Body, int] = {}
         """Of bodies that say a value only, which many members have."""
 
@@ -306,14 +308,15 @@ class RuleCosts:
     def beside(self, node: int) -> tuple[int, list[int]]:
         """The first node of the record that a priced node is in, and what leads from each to the end of its rule.
 
-        Nothing for what is in none.
+        Nothing for what is in none, or where they were told before; -1 for nodes that are not priced yet.
         """
         first = self._graph.first_beside(node)
         inside = self.records.get(first)
-        if inside is None:
+        if inside is None or first in self._told:
             return 0, []
+        self._told.add(first)
         behind = self.node(self._graph.end_of(node))
-        return first, [min(FAR, price + behind) for price in inside]
+        return first, [-1 if price < 0 else min(FAR, price + behind) for price in inside]
 
     def _steps(self, node: int) -> Iterator[tuple[int, int]]:
         """What leads on from a node, with its price; a lazy node leads to the end of its body."""

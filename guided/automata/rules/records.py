@@ -85,36 +85,50 @@ class Record:
 
     def price(self, costs: RuleCosts, graph: Nodes, node: int, base: int) -> int:
         """What a node costs to the end of the record."""
-        if costs.records.get(base) is None:
-            costs.records[base] = self._prices(costs, graph)
-        return costs.records[base][node - base]
+        prices = costs.records.get(base)
+        if prices is None:
+            prices = costs.records[base] = self._prices(costs, graph)
+        if prices[node - base] < 0:
+            # Before a value, or before the colon, which are the first and the fourth of each member's nodes.
+            n = len(self._body.required)
+            place = (node - base) % n
+            value = costs.value(self._body.source.value(place)) + prices[n + place]
+            prices[place] = min(value, FAR)
+            prices[3 * n + place] = min(costs.terminal(_marks(graph, self._body)[0]) + value, FAR)
+        return prices[node - base]
 
     def _prices(self, costs: RuleCosts, graph: Nodes) -> list[int]:
-        """What each of the nodes costs to the end of the record, in the order of their numbers."""
+        """What each of the nodes costs to the end of the record, in the order of their numbers.
+
+        -1 where a value must be made for it on which nothing else rests: what may be left out costs too much before
+        what must come, and behind that where another member's key alone is as cheap.
+        """
         body = self._body
         required, source, terminal = body.required, body.source, costs.terminal
         n = len(required)
         colon, _, comma, _, space, _, skips = _marks(graph, body)
         lead, separator, trail = terminal(colon), terminal(comma), 0 if skips else terminal(space)
         keys = costs.terminals(self._read(graph, 0, n))
-        values = [
-            costs.value(source.value(position) if value is None else value)
-            for position, value in enumerate(source.at_hand(0, n))
-        ]
         names = [terminal(state) for state, _, _ in self._others]
         rules = [costs.rule(rule) for _, _, rule in self._others]
+        values = [-1] * n
         after, before_key, item = [0] * (n + 1), [FAR] * (n + 1), [0] * (n + 1)
         other = min([name + rule for name, rule in zip(names, rules, strict=True)], default=FAR)
         for place in range(n, -1, -1):
             if place < n:
-                written = keys[place] + lead + values[place] + trail + after[place + 1]
-                before_key[place] = written if required[place] else min(written, before_key[place + 1])
+                written = keys[place] + lead + trail + after[place + 1]
+                before_key[place] = before_key[place + 1]
+                if required[place] or (place >= self._finishing and written < before_key[place]):
+                    values[place] = costs.value(source.value(place))
+                    written += values[place]
+                    before_key[place] = written if required[place] else min(written, before_key[place])
             # Another name only puts off what must be written.
             after[place] = 0 if place >= self._finishing else separator + before_key[place]
             item[place] = min(before_key[place], other + after[place])
         behind = [trail + price for price in after[1:]]
-        inside = [value + price for value, price in zip(values, behind, strict=True)]
-        found = [*inside, *behind, *before_key[:n], *[lead + price for price in inside], *after, *item]
+        inside = [-1 if value < 0 else value + price for value, price in zip(values, behind, strict=True)]
+        colons = [-1 if price < 0 else lead + price for price in inside]
+        found = [*inside, *behind, *before_key[:n], *colons, *after, *item]
         for rule in rules:
             found += [rule + price for price in after]
         return [min(price, FAR) for price in found]

@@ -67,7 +67,7 @@ from guided.kernels.data.layout import (
     Segments,
 )  # fmt: skip
 from guided.kernels.data.requests import OUT_OF_FUEL
-from guided.kernels.data.views import N_ROWS
+from guided.kernels.data.views import MACHINE, N_ROWS
 from guided.kernels.jit import direct
 from guided.kernels.loading import load_compiled
 from guided.vocab.spelled import spell
@@ -125,15 +125,13 @@ class ConstraintMachine:
         self._segments: Fresh[Segments] | Segments = first_segments().fresh()
         extra = FirstExtra.of(vocabulary).block.fresh()
         self._extra = extra.group()
+        own: dict[str, Any] = {"fewest": self.effects.prices.fewest, "farthest": self.effects.prices.farthest}
         if tells is not None:
-            marked = np.zeros(len(analysis.rules), np.uint8)
+            own["marked"] = marked = np.zeros(len(analysis.rules), np.uint8)
             marked[[rule for rule, mark in analysis.marks.items() if mark is tells]] = 1
-            self._extra = self._extra._replace(marked=marked)
-            extra.rows[Extra._fields.index("marked")] = address_row(marked)
-        prices = self.effects.prices
-        self._extra = self._extra._replace(fewest=prices.fewest, farthest=prices.farthest)
-        extra.rows[Extra._fields.index("fewest")] = address_row(prices.fewest)
-        extra.rows[Extra._fields.index("farthest")] = address_row(prices.farthest)
+        self._extra = self._extra._replace(**own)
+        for name, array in own.items():
+            extra.rows[Extra._fields.index(name)] = address_row(array)
         self.counters = self._extra.counters
         self._counts = self.counters.data
         self.needs: dict[int, int] | None = None
@@ -524,6 +522,11 @@ class ConstraintMachine:
         if is_full:
             self._requests.grow()
             self._seen = -1
+
+    def hold_node_cost(self, prices: NDArray[np.int32]) -> None:
+        """Have kernels see these prices of nodes: one row, where to look for what was replaced takes 15 us."""
+        self.tables = self.tables._replace(node_cost=prices)
+        self._addresses[MACHINE + self.tables._fields.index("node_cost")] = address_row(prices)
 
     def hold_graph(self) -> None:
         """Have kernels see the rule graph as it is now, also where prices have replaced its arrays."""

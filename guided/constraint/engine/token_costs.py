@@ -52,9 +52,10 @@ class TokenCosts:
         counters = machine.counters
         counters[PRICES] = 1
         self._make_room(self._common().node_cost)
-        counters[N_SEGMENTS] = counters[N_SEGMENT_TOKENS] = 0
-        machine.refresh()
-        entry.rehash(machine.table, True)
+        if counters[N_SEGMENTS]:
+            counters[N_SEGMENTS] = counters[N_SEGMENT_TOKENS] = 0
+            machine.refresh()
+            entry.rehash(machine.table, True)
 
     def need(self, state: int) -> int:
         """So many tokens are enough to end the text, whichever token of the mask comes next."""
@@ -78,7 +79,6 @@ class TokenCosts:
         machine, rules = self._machine, self._rules
         if machine.graph.n_nodes > machine.tables.node_cost.size:
             self._make_room(machine.tables.node_cost)
-            machine.refresh()
         known = machine.tables.node_cost
         each = known.data
         for node, begun, _ in asked:
@@ -86,14 +86,17 @@ class TokenCosts:
                 each[node] = rules.rule(begun - 1)
             elif each[node] < 0:
                 each[node] = rules.node(node)
-                first, prices = rules.beside(node)
-                known[first : first + len(prices)] = prices
+                first, found = rules.beside(node)
+                if found:
+                    prices = np.array(found, np.int32)
+                    np.copyto(known[first : first + len(found)], prices, where=prices >= 0)
 
     def _make_room(self, known: NDArray[np.int32]) -> None:
         """Prices of nodes with room for as many again as there are."""
-        grown = np.full(2 * self._machine.graph.n_nodes, -1, np.int32)
+        grown = np.empty(2 * self._machine.graph.n_nodes, np.int32)
         grown[: known.size] = known
-        self._machine.tables = self._machine.tables._replace(node_cost=grown)
+        grown[known.size :] = -1
+        self._machine.hold_node_cost(grown)
 
     def to_end(self, state: int) -> int:
         """Tokens that are enough to end the text from a state, one a byte of what is left of a terminal."""
