@@ -12,7 +12,7 @@ from guided.automata.rules.costs import RuleCosts
 from guided.constraint.engine.machine import ConstraintMachine
 from guided.constraint.limits import Limits
 from guided.errors import GuidedError
-from guided.kernels.data.layout import FAR
+from guided.kernels.data.layout import CALL, EMPTY, FAR
 from tests import vocabularies
 from tests.amounts import Refusals, some
 
@@ -85,3 +85,45 @@ def test_a_rule_that_asks_for_one_that_may_be_it_is_entered_within_a_budget() ->
     plain = np.zeros(BYTES.n_words, np.uint32)
     constraint.fill_mask(constraint.start, plain)
     assert np.array_equal(row, plain)
+
+
+def record_schema(rnd: random.Random) -> dict[str, Any]:
+    """Members of which some must be there, with values that take little or much, beside others or not."""
+    much = {"const": "long " * 4}
+    values = [{}, {"type": "null"}, much, {"type": "array", "items": {}, "minItems": 5}, {"enum": [1, ""]}]
+    names = rnd.sample(["a", "bb", "a long name", "x" * 30, "c", 'q"'], rnd.randint(1, 6))
+    others = rnd.choice([{}, {"additionalProperties": False}, {"patternProperties": {"^z{6}": {}}}])
+    properties = {name: rnd.choice(values) for name in names}
+    needed = [name for name in names if rnd.random() < 0.3]
+    return {"type": "object", "properties": properties, "required": needed, **others}
+
+
+def test_nodes_of_records_cost_what_their_edges_say() -> None:
+    """Values are priced only where they can be on a cheapest way, the others when their nodes are asked about."""
+    rnd = random.Random(7)
+    compared = 0
+    for _ in range(some(60)):
+        machine = ConstraintMachine(guided.json_schema(record_schema(rnd)), BYTES, Limits())
+        graph, tokens = machine.graph, machine.token_costs.tokens_of
+        costs = RuleCosts(graph, tokens, tokens.each)
+        edges: dict[int, list[tuple[int, int]]] = {}
+        order = [graph.first]
+        for node in order:
+            if node == 0 or node in edges:
+                continue
+            edges[node] = []
+            for kind, argument, target in graph.edges(node):
+                step = 0 if kind == EMPTY else costs.rule(argument) if kind == CALL else tokens(argument)
+                edges[node].append((step, target))
+                order.append(target)
+                if kind == CALL:
+                    order.append(int(graph.arrays.rule_start[argument]))
+        price = {node: 0 if graph.is_end(node) else FAR for node in edges} | {0: 0}
+        for _ in edges:
+            for node, steps in edges.items():
+                price[node] = min([price[node], *(step + price[target] for step, target in steps)])
+        nodes = [*edges]
+        rnd.shuffle(nodes)
+        assert [costs.node(node) for node in nodes] == [price[node] for node in nodes]
+        compared += len(nodes)
+    assert compared > 500
