@@ -203,19 +203,24 @@ class LiveConstraint:
         found = self._steps.get(state << 32 | token)
         if found is not None:
             return found
-        with self._lock:
-            if token in self._eos:
-                after = FINISHED if self.is_accepting(state) else DEAD
-            elif not 0 <= token < self.vocabulary.size:
-                return DEAD
-            else:
-                data = self.vocabulary.token_bytes(token)
-                after = self.advance_bytes(state, data) if data else DEAD
-            if len(self._steps) >= self.limits.steps:
-                for key in list(self._steps)[: len(self._steps) // 2]:
-                    del self._steps[key]
-            self._steps[state << 32 | token] = after
-            return after
+        held = hold()
+        try:
+            with self._lock:
+                if token in self._eos:
+                    after = FINISHED if self.is_accepting(state) else DEAD
+                elif not 0 <= token < self.vocabulary.size:
+                    return DEAD
+                else:
+                    data = self.vocabulary.token_bytes(token)
+                    after = self.advance_bytes(state, data) if data else DEAD
+                if len(self._steps) >= self.limits.steps:
+                    for key in list(self._steps)[: len(self._steps) // 2]:
+                        del self._steps[key]
+                self._steps[state << 32 | token] = after
+                return after
+        finally:
+            if held:
+                release()
 
     def advance_bytes(self, state: int, data: bytes) -> int:
         """The state after some bytes of text, which need not end where a token or character does; 0 if not allowed."""

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from guided import tokenset
-from guided.constraint.attributed.rows import UNHEARD, Free, Group, Rows
+from guided.constraint.attributed.parts import Free, Group
+from guided.constraint.attributed.rows import UNHEARD, Rows
 from guided.errors import LimitError
 from guided.grammar.attributed.kept import Kept
 from guided.grammar.attributed.language import AttributedLanguage
@@ -48,6 +49,7 @@ class Budgets:
         self._rows = rows
         self._language = rows.language
         self._reaches: Kept[At, _Reach] = Kept(_KEPT)
+        self._enough: Kept[At, int | None] = Kept(_ENDS)
         self._ends: Kept[At, _End] = Kept(_ENDS)
         self._free_ends: Kept[tuple[Place, Free], _FreeEnd] = Kept(_KEPT)
 
@@ -101,6 +103,18 @@ class Budgets:
             found.append((most, group))
             farthest = max(farthest, most + _A_BYTE * self._rows.walks.longest * (group.free is not None))
         return _Reach(farthest, tuple(found))
+
+    def enough(self, at: At) -> int | None:
+        """Bytes that are enough behind any token of a mask, told without a look at places there; None: not known."""
+        if at in self._enough:
+            return self._enough[at]
+        spans = self._rows.spans(at)
+        found = None
+        if spans is not None:
+            most = max((self._language.pricing.beyond(*span) for span in spans), default=UNKNOWN)
+            found = most if most < UNKNOWN else None
+        self._enough[at] = found
+        return found
 
     # Listed lexemes ------------------------------------------------------------------------------------------------
 

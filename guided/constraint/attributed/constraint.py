@@ -47,8 +47,12 @@ class AttributedConstraint(LiveConstraint):
         try:
             with self._lock:
                 at = self._values[state]
-                self._budgets.prepare(at)
-                row[:] = self._budgets.row(at, budget - 2, self._mask(state))
+                mask = self._mask(state)
+                enough = self._budgets.enough(at)
+                if enough is not None and budget - 2 >= enough:
+                    row[:] = mask
+                    return
+                row[:] = self._budgets.row(at, budget - 2, mask)
                 if self.language.may_end(at):
                     row |= self._eos_row
                 elif not row.any():

@@ -13,23 +13,25 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from guided import tokenset
 from guided.constraint.attributed.heads import AFTER_NUMBER, AFTER_WORD, ONWARD, Head, Heads
+from guided.constraint.attributed.parts import Free, Group, Part, part_of
+from guided.constraint.attributed.spans import A_BYTE, Span, Spans
 from guided.constraint.attributed.tables import AFTER_BACKSLASH, BEFORE_WORD, IN_QUOTES, IN_WORD
 from guided.constraint.attributed.walks import Crossing, Starts, Walked, single
 from guided.grammar.attributed.kept import Kept
 from guided.grammar.attributed.language import AttributedLanguage
 from guided.grammar.attributed.lexis import MOST_BLANKS, MOST_NAME, ascii_lower, is_called
 from guided.grammar.attributed.nodes import LiteralForm
+from guided.grammar.attributed.spellings import Spellings
 from guided.grammar.attributed.states import ANY, MOST_QUOTED, WHOLE, At, Reading, read_lexeme
 from guided.grammar.attributed.threads import Lexeme, LexemeKind, Place, Thread
 from guided.grammar.attributed.watched import Log, Memory, watched
 from guided.grammar.attributed.words import Words, words_of
 from guided.vocab.vocabulary import Vocabulary
 
-__all__ = ["UNHEARD", "Free", "Group", "Rows"]
+__all__ = ["UNHEARD", "Rows"]
 
 UNHEARD = "\x01"
 """A name that no text holds: it stands for all that mean nothing yet."""
@@ -43,6 +45,12 @@ _STEPPED = 1024
 """Walks along literals that are held to regular expressions which are remembered: 16 MB of rows at 128,000 tokens."""
 _REMEMBERED = 1 << 26
 """Bytes of parts of rows that are remembered, with what was read for them."""
+_SPANS = 1 << 14
+"""States of which it is remembered how far their tokens lead."""
+_OWED = 2
+"""Bytes that one of a free name adds which may be over."""
+_CLOSED = 5
+"""Bytes that end a string or name anywhere: the rest of a character and a quote."""
 _SHORT = 24
 """Bytes of a name that may still come: with fewer, all tokens are read byte by byte, not only the longer ones."""
 
@@ -60,12 +68,23 @@ class Rows:
         """The heads behind names that mean nothing, by those that do."""
         self.stepped: Kept[tuple[Hashable, ...], _Stepped] = Kept(_STEPPED)
         self.memory = Memory(_REMEMBERED)
+        self._spans: Kept[At, tuple[Span, ...] | None] = Kept(_SPANS)
         self._last: tuple[At | None, tokenset.Row | None] = (None, None)
 
     def row(self, at: At) -> tokenset.Row:
         """The mask without end-of-text ids."""
         at_last, row = self._last
-        return row if row is not None and at_last == at else self._written(at, False).row
+        if row is not None and at_last == at:
+            return row
+        writing = self._written(at, False)
+        self._spans[at] = writing.found_spans()
+        return writing.row
+
+    def spans(self, at: At) -> tuple[Span, ...] | None:
+        """How far the tokens of the row lead, None where it is not told."""
+        if at not in self._spans:
+            self._spans[at] = self._written(at, False).found_spans()
+        return self._spans[at]
 
     def groups(self, at: At) -> tuple[tokenset.Row, list[Group]]:
         """The same row, and its tokens by where they end: perhaps more of them, or none where they are not told.
@@ -90,7 +109,7 @@ class Rows:
             roots = watched(real, log)
             writing = _Writing(self, self.language.apart(), told=False)
             writing.behind(head, [(stack, roots[numbers[id(one)]]) for stack, one in threads])
-            found = _part(writing.row)
+            found = part_of(writing.row, writing.spans.found())
             self.memory.remember(key, log, found, found.words.nbytes + found.tokens.nbytes)
         return found
 
@@ -100,6 +119,7 @@ class Rows:
         room = MOST_QUOTED - len(at.text) if at.reading in (Reading.NAME, Reading.NAME_END) else MOST_QUOTED
         if at.utf8 != WHOLE or room < _SHORT or self._may_be_taken(at):
             self._walk(at, writing.row)
+            writing.is_told = False
         else:
             writing.state(at)
             long = self.walks.longer_than(room - 1)
@@ -146,36 +166,7 @@ class _Stepped(NamedTuple):
     """Where it may be over in others: how and what was read of it, and the head behind."""
 
 
-class Free(NamedTuple):
-    """What tokens end in, of which no list says what it may be."""
-
-    reading: Reading
-    """A number, a string, or a name as a word or in quotes; white space: anything behind such a name in a token."""
-    quote: int = 0
-
-
-class Group(NamedTuple):
-    """Tokens that end in lexemes which begin at one place, or right there."""
-
-    place: Place
-    tokens: tokenset.Row
-    free: Free | None
-    """None: these lexemes are listed."""
-
-
 _UNHEARD_BEFORE = Free(Reading.BLANK)
-
-
-class Part(NamedTuple):
-    """Tokens of a row: the words of it that hold any, and which these are."""
-
-    words: NDArray[np.int64]
-    tokens: tokenset.Row
-
-
-def _part(row: tokenset.Row) -> Part:
-    words = np.flatnonzero(row)
-    return Part(words, row[words])
 
 
 class _Writing:
@@ -196,6 +187,18 @@ class _Writing:
         """White space of which is only known that there is a place before it, and the threads of that."""
         self.here: Place | None = None
         self.is_unheard = False
+        self.spans = Spans()
+        self._roots: list[tuple[list[Thread], Spans]] = []
+        self.is_told = True
+        """Is it known how far the tokens lead?"""
+
+    def found_spans(self) -> tuple[Span, ...] | None:
+        """How far the tokens lead, None where it is not known."""
+        if not self.is_told:
+            return None
+        return tuple(
+            Span(tuple({id(one): one for _, one in threads}.values()), spans.found()) for threads, spans in self._roots
+        )
 
     def groups(self) -> list[Group]:
         """The tokens by where they end."""
@@ -212,6 +215,7 @@ class _Writing:
         """Allow what may come at a state."""
         place, reading, text, _ = at
         self.here = place
+        self._roots.append((list(place.threads), self.spans))
         match reading:
             case Reading.BLANK:
                 self._behind(self.heads.head((0,), frozenset(), MOST_BLANKS - len(text)), list(place.threads))
@@ -247,7 +251,11 @@ class _Writing:
 
     def _resolved(self, at: At, closed: frozenset[int]) -> None:
         """Allow what may come when the lexeme in progress is over."""
-        self._lexeme_over(self.heads.head((0,), closed), at)
+        threads = self.language.reached(at)
+        before, self.spans = self.spans, Spans()
+        self._roots.append((threads, self.spans))
+        self._behind(self.heads.head((0,), closed), threads)
+        self.spans = before
 
     def _place(self, head: Head, place: Place) -> None:
         """Allow what may come at a place, at a head."""
@@ -284,6 +292,7 @@ class _Writing:
                 self.behind(head, threads)
             elif part.words.size:
                 self.row[part.words] |= part.tokens
+                self.spans.note_part(part.reached)
 
     def behind(self, head: Head, threads: list[Thread]) -> None:
         """The same, of which no more is found than begins as the tokens do.
@@ -297,20 +306,31 @@ class _Writing:
             self.row |= head.blanks
             self._blanks.append((threads, head.blanks, _UNHEARD_BEFORE if self.is_unheard else None))
 
-    def _behind_unheard(self, head: Head, place: Place, lexeme: Lexeme) -> None:
-        """The same behind names that mean nothing, one of which was read in the place of all."""
+    def _behind_unheard(self, head: Head, place: Place, lexeme: Lexeme, most: int) -> None:
+        """The same behind names of at most so many bytes that mean nothing, one of which was read in place of all."""
         before, self.is_unheard = self.is_unheard, True
-        self._behind(head, self.language.threads.reached(place, lexeme, False))
+        self._over(head, self.language.threads.reached(place, lexeme, False), most)
         self.is_unheard = before
+
+    def _over(self, head: Head, threads: list[Thread], read: int | None) -> None:
+        """The same behind a sign (None), or another lexeme of which so many bytes may be a name's."""
+        self.spans.enter(read)
+        self._behind(head, threads)
+        self.spans.leave(read)
+
+    def _note(self, place: Place, more: int) -> None:
+        """A lexeme begins at a place, or is in progress, which itself takes so many bytes more at most."""
+        self.spans.note(place.plan.highest + more)
 
     def _signs(self, head: Head, place: Place) -> None:
         """Allow the tokens that go on with signs.  Many signs have one place behind them, which is looked at once."""
+        self._note(place, 2)
         for signs, behind in place.plan.sign_groups:
             found = head.signs(signs)
             if found.row is not None:
                 self._allow(found.row)
             if found.behind is not None:
-                self._behind(found.behind, self.language.threads.behind(place, behind))
+                self._over(found.behind, self.language.threads.behind(place, behind), None)
 
     def _allow(self, row: tokenset.Row) -> None:
         """Allow tokens."""
@@ -338,16 +358,20 @@ class _Writing:
         for words, folds in self.language.word_sets(place):
             walked = self.walks.words(starts, words, folded if folds else text, folds, ONWARD)
             self._allow(walked.row)
+            # In quotes, where it ends so.
+            self._note(place, A_BYTE * words.longest + 2)
             crossings += walked.crossings
         if is_free:
             walked = self.walks.word_run(starts, self.heads.word, state, ONWARD, MOST_NAME - len(text))
             self._free(walked.row, Reading.WORD)
+            self._note(place, _OWED * (len(text) + self.walks.longest_of(walked)) + 2)
             if walked.crossings:
                 called = [crossing for crossing in crossings if crossing.text.endswith(b"(")]
                 told, others = self._told(place, text, walked, AFTER_WORD)
                 crossings = called + told
                 if others is not None:
-                    self._behind_unheard(others, place, Lexeme(LexemeKind.WORD, UNHEARD))
+                    most = len(text) + walked.longest_crossing
+                    self._behind_unheard(others, place, Lexeme(LexemeKind.WORD, UNHEARD), most)
         for crossing in dict.fromkeys(crossings):
             word = text + self.walks.last_bytes(crossing.node, len(crossing.text))
             if is_called(word.decode("utf-8", "replace")):
@@ -384,13 +408,16 @@ class _Writing:
 
     def _lexeme_over(self, head: Head, at: At) -> None:
         """Allow what may come at a head when a lexeme is over."""
-        self._behind(head, self.language.reached(at))
+        is_sign = at.reading is Reading.SIGN and not is_called(at.text.decode())
+        is_literal = at.reading in (Reading.NUMBER, Reading.STRING_END)
+        self._over(head, self.language.reached(at), None if is_sign else 0 if is_literal else len(at.text))
 
     # Numbers and signs ---------------------------------------------------------------------------------------------
 
     def _numbers(self, starts: Starts, place: Place, text: bytes) -> None:
         """Allow the tokens that go on with a number."""
         sets = [values for _, form, values in place.literals if form is LiteralForm.NUMBER]
+        self._note_literal(place, sets)
         if sets and all(values is None for values in sets):
             numbers = self.heads.numbers(starts, text)
             self._free(numbers.row, Reading.NUMBER)
@@ -413,8 +440,13 @@ class _Writing:
                     self._stepped(begun, after_digit)
                     self._crossed(after_digit, begun.nodes.tolist(), AFTER_NUMBER)
 
+    def _note_literal(self, place: Place, held: Iterable[Words | Spellings | None]) -> None:
+        """A literal begins at a place, or is in progress; half of a regular expression's texts are longer than that."""
+        self._note(place, max((2 * values.longest for values in held if values is not None), default=0) + _CLOSED)
+
     def _longer_signs(self, at: At, sign: str) -> None:
         """Allow the tokens that go on with a longer sign."""
+        self._note(at.place, 2)
         for longer in at.place.signs:
             if len(longer) > len(sign) and longer.startswith(sign):
                 nodes = [0]
@@ -428,6 +460,7 @@ class _Writing:
     def _string(self, starts: Starts, place: Place, text: bytes, state: int) -> None:
         """Allow the tokens that go on within a string, of which a text was read as far as it matters."""
         values = self.language.string_values(place)
+        self._note_literal(place, values)
         if not self.language.is_free(place):
             if all(isinstance(some, Words) for some in values):
                 sets = tuple((some, False) for some in values if isinstance(some, Words))
@@ -450,11 +483,13 @@ class _Writing:
     def _quoted(self, starts: Starts, place: Place, quote: int, text: bytes, state: int) -> None:
         """Allow the tokens that go on within a name in quotes, or a string in such, of which a text was read."""
         sets, is_free = self.language.quoted_sets(place, quote)
+        self._note(place, A_BYTE * max((words.longest for words, _ in sets), default=0) + _CLOSED)
         if not is_free:
             self._listed(starts, At(place, Reading.NAME, bytes([quote]) + text), quote, sets)
             return
         walked = self.walks.run(starts, self.heads.quoted[quote], state, _ALL, quote)
         self._free(walked.row, Reading.NAME, quote)
+        self._note(place, _OWED * (len(text) + self.walks.longest_of(walked)) + _CLOSED)
         if walked.crossings:
             self._names_ended(place, quote, text, walked)
 
@@ -525,7 +560,7 @@ class _Writing:
         if others is not None:
             unheard = read_lexeme(At(place, Reading.NAME_END, opening + UNHEARD.encode()), self.language.lexis)
             assert unheard is not None
-            self._behind_unheard(others, place, unheard[0])
+            self._behind_unheard(others, place, unheard[0], len(text) + walked.longest_crossing)
 
 
 def _closed_behind(at: At) -> frozenset[int] | None:

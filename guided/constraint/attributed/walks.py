@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +70,11 @@ class Walked:
         return found
 
     @cached_property
+    def longest_crossing(self) -> int:
+        """The most bytes that end within tokens."""
+        return max((len(crossing.text) for crossing in self.crossings), default=0)
+
+    @cached_property
     def names(self) -> frozenset[str]:
         """The keys of ``by_name``."""
         return frozenset(self.by_name)
@@ -101,6 +107,7 @@ class Walks(PerVocabulary):
         self._in_words = _longest_words(vocabulary)
         self._longest_word = int(self._in_words.max(initial=0))
         self._long: dict[int, tokenset.Row] = {}
+        self._longest_of: WeakKeyDictionary[Walked, int] = WeakKeyDictionary()
 
     # Nodes ---------------------------------------------------------------------------------------------------------
 
@@ -143,6 +150,14 @@ class Walks(PerVocabulary):
         found = self._long.get(most)
         if found is None:
             found = self._long[most] = tokenset.of_flags(self._lengths > most)
+        return found
+
+    def longest_of(self, walked: Walked) -> int:
+        """The bytes of the longest of the tokens that end in a lexeme."""
+        found = self._longest_of.get(walked)
+        if found is None:
+            found = int(self._lengths[tokenset.ids(walked.row)].max(initial=0))
+            self._longest_of[walked] = found
         return found
 
     # Walks ---------------------------------------------------------------------------------------------------------

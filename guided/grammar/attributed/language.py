@@ -34,7 +34,7 @@ from guided.grammar.attributed.nodes import (
     Sign,
     is_exact,
 )
-from guided.grammar.attributed.pricing import NAMED, Pricing
+from guided.grammar.attributed.pricing import NAMED, Pricing, Rise
 from guided.grammar.attributed.spellings import Spellings
 from guided.grammar.attributed.states import (
     ANY,
@@ -74,8 +74,9 @@ class AttributedLanguage:
         owed: Callable[[Any], int] = lambda _: 0,
         named: Callable[[Any], int] = lambda _: NAMED,
         told: Callable[[Any, frozenset[str], str], frozenset[str]] | None = None,
+        rises: Callable[[Any], Rise] | None = None,
     ) -> None:
-        """``known`` gives the names that an attribute tells from others; for ``owed`` and ``named`` see `Pricing`.
+        """``known`` gives the names that an attribute tells from others; for ``owed`` to ``rises`` see `Pricing`.
 
         ``told`` gives those among some (`told_names`), where it is worth to watch what is read of attributes.
         """
@@ -85,7 +86,7 @@ class AttributedLanguage:
         self.is_watched = told is not None
         """Is it worth to watch what is read of attributes (`guided.grammar.attributed.watched`)?"""
         self.threads = Threads(grammar, attribute)
-        self.pricing = Pricing(owed, named)
+        self.pricing = Pricing(owed, named, rises)
         self.closing = Closing(self.threads, lexis)
         self.start = At(self.threads.start, Reading.BLANK, b"")
         self._steps: Kept[tuple[At, int], At | None] = Kept(_STEPS)

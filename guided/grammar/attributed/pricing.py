@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from guided.grammar.attributed.kept import Kept
+from guided.grammar.attributed.nodes import UNKNOWN
 from guided.grammar.attributed.threads import Place
 
-__all__ = ["NAMED", "Pricing"]
+__all__ = ["NAMED", "Pricing", "Rise"]
 
 NAMED = 128
 """Bytes that a name may demand of the text behind it beside its own, where nothing else is said."""
@@ -16,16 +17,40 @@ _OWED = 1 << 14
 """Attributes whose demands are remembered."""
 
 
+_LATE = 3
+"""Lexemes that a token has ended before `Rise.late` counts."""
+
+
+class Rise(NamedTuple):
+    """Bytes that attributes may demand besides while more lexemes are read, but for three for each of a name's own."""
+
+    sign: int
+    """For each that is a sign."""
+    other: int
+    """For each of the others."""
+    once: int
+    """For all of them together."""
+    late: int
+    """The same, where they are four at least."""
+
+
 class Pricing:
     """Prices of places.
 
     ``owed`` bounds the bytes that an attribute demands of an end, beside the prices of the nodes still to be read, and
     ``named`` what it may demand besides when one more name was read, but for three bytes for each of the name's own.
+    ``rises`` bounds what it may demand besides whatever is read; None where that is not known.
     """
 
-    def __init__(self, owed: Callable[[Any], int], named: Callable[[Any], int]) -> None:
+    def __init__(
+        self,
+        owed: Callable[[Any], int],
+        named: Callable[[Any], int],
+        rises: Callable[[Any], Rise] | None = None,
+    ) -> None:
         self._owed = owed
         self._named = named
+        self._rises = rises
         # By address, with the attribute itself, so that no other comes to have it meanwhile.
         self._owes: Kept[int, tuple[Any, int]] = Kept(_OWED)
 
@@ -54,3 +79,21 @@ class Pricing:
         if known is None:
             known = self._owes[id(attribute)] = (attribute, self._owed(attribute))
         return known[1]
+
+    def beyond(self, attributes: Iterable[Any], reached: Iterable[tuple[int, int, int]]) -> int:
+        """Bytes that are enough behind lexemes, from the first on that is read with some attributes.
+
+        Of each of ``reached`` so many signs and other lexemes are over before it, and the nodes behind it take so many
+        bytes at most.
+        """
+        if self._rises is None:
+            return UNKNOWN
+        found = 0
+        for attribute in attributes:
+            sign, other, once, late = self._rises(attribute)
+            each = max(sign, other)
+            owed = self._demanded(attribute) + once + each
+            for signs, others, nodes in reached:
+                most = nodes + signs * sign + others * other + (late if signs + others >= _LATE else 0)
+                found = max(found, owed + most)
+        return found

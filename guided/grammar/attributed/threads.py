@@ -156,6 +156,11 @@ class Plan:
         return tuple(max(_price(way, self._prices) for way in ways) for ways in self._ways)
 
     @cached_property
+    def highest(self) -> int:
+        """The highest of all."""
+        return max(self.dearest)
+
+    @cached_property
     def cheapest(self) -> tuple[int, ...]:
         """The lowest."""
         return tuple(min(_price(way, self._prices) for way in ways) for ways in self._ways)

@@ -77,6 +77,11 @@ class Catalog:
         """The names of all columns."""
         return words_of(name for relation in self.relations.values() for name in relation.names)
 
+    @cached_property
+    def widest(self) -> int:
+        """The most columns that a relation has."""
+        return max((len(relation.columns) for relation in self.relations.values()), default=0)
+
     @property
     def has_values(self) -> bool:
         """Are values of any column known?"""

@@ -11,7 +11,7 @@ from guided.grammar.sql.query.dialects.duckdb.dialect import DUCKDB
 from guided.grammar.sql.query.dialects.mariadb import mariadb
 from guided.grammar.sql.query.dialects.postgresql.dialect import POSTGRESQL
 from guided.grammar.sql.query.dialects.sqlite import SQLITE
-from guided.grammar.sql.query.owing import named, owed
+from guided.grammar.sql.query.owing import named, owed, rises
 from guided.grammar.sql.query.scope import Query
 from guided.grammar.sql.query.select.mysql.statement import select as select_of_mysql
 from guided.grammar.sql.query.select.statement import select
@@ -65,4 +65,5 @@ def query_language(schema: DatabaseSchema, *, forward: bool = True) -> Attribute
     if (lexis.string_quotes or lexis.text_quotes) and catalog.has_values:
         # A value in the quotes of names has its letter case.
         lexis = replace(lexis, keeps_case=True)
-    return AttributedLanguage(grammar, Query(laws=dialect.laws), lexis, known_names, owed, named, told_names)
+    query = Query(laws=dialect.laws)
+    return AttributedLanguage(grammar, query, lexis, known_names, owed, named, told_names, rises(catalog.widest))

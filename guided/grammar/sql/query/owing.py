@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from guided.grammar.sql.query.relations import bare_columns
-from guided.grammar.sql.query.scope import Clause, Query, conflicts, unbound, waiting_names
+from collections.abc import Callable
 
-__all__ = ["named", "owed"]
+from guided.grammar.attributed.pricing import Rise
+from guided.grammar.sql.query.relations import bare_columns
+from guided.grammar.sql.query.scope import Clause, Query, conflicts, has_star, unbound, waiting_names
+
+__all__ = ["named", "owed", "rises"]
 
 
 def owed(query: Query) -> int:
@@ -65,6 +68,40 @@ def named(query: Query) -> int:
             waits += sum(_OWED_NAME + len(name) for name in waiting_names(at))
         at = at.parent
     return waits + (max(_OWED_SOURCE + 2 * _OWED_NAME, _OWED_WINDOW) if is_open else _CALLED)
+
+
+_BEGUN = 13
+"""Bytes of a name in a sub-query and one more column or value, in the result or in a row."""
+
+
+def rises(widest: int) -> Callable[[Query], Rise]:
+    """Bytes that queries may owe besides, in a database of which no relation has more columns.
+
+    A name adds a source with a column, the definition of a window, or arguments; a keyword begins a query that may be
+    ``*``, for which FROM must have a source.  With a sign or keyword a query or row may begin that must have as many
+    columns as another: one that is there already, or one that began with ``*`` and whose FROM is read meanwhile.  Each
+    name that waits may be in the way of a relation that is being read, and of one that was.
+    """
+
+    def found(query: Query) -> Rise:
+        columns = once = 0
+        at: Query | None = query
+        while at is not None:
+            columns = max(columns, len(at.outputs), at.width or 0, at.row, len(at.result or ()))
+            if at.relation is not None:
+                columns = max(columns, len(at.relation.columns))
+            if at.sources and has_star(at):
+                columns = max(columns, sum(len(source.relation.columns) for source in at.sources))
+            columns = max([columns, *(len(relation.columns) for _, relation in at.tables)])
+            if not at.bound:
+                once += 2 * sum(_OWED_NAME + len(name) for name in waiting_names(at))
+            if at.clause is Clause.SELECT and not at.needs_from:
+                once += _OWED_SOURCE
+            at = at.parent
+        sign = _BEGUN + 2 * columns
+        return Rise(sign, max(_OWED_SOURCE + 3 * _OWED_NAME, _OWED_WINDOW, sign + _OWED_SOURCE), once, 2 * widest)
+
+    return found
 
 
 def _sources_owed(query: Query) -> int:

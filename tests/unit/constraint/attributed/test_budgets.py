@@ -15,6 +15,7 @@ from guided.grammar.sql import Column, DatabaseSchema, Table
 from guided.grammar.sql.query.language import query_language
 from tests.amounts import ALL, crossed, each, some
 from tests.unit.constraint.attributed.test_masks import DIALECTS, PIECES
+from tests.unit.grammar.sql.query.random_queries import begun
 
 SCHEMA = DatabaseSchema(
     (
@@ -102,3 +103,54 @@ def test_a_mask_does_not_depend_on_those_before(monkeypatch: pytest.MonkeyPatch)
             other.fill_budget_mask(other.advance_bytes(other.start, text), alone, budget)
             assert tokenset.ids(row ^ alone).tolist() == []
         state = constraint.advance(state, token)
+
+
+def test_what_is_enough_behind_all_tokens_is_enough_behind_each() -> None:
+    """Along random texts, over tokens that hold several lexemes of such; behind each token there is an end."""
+    told = 0
+    for seed in range(some(24, 12)):
+        rng = random.Random(seed)
+        language = query_language(replace(SCHEMA, dialect=("sqlite", "mysql")[seed % 2]), forward=bool(seed % 3))
+        texts = [
+            begun(rng, language, 30, rare=rng.random() < 0.5)[0].replace(" ", rng.choice(["", " "])) for _ in range(8)
+        ]
+        pieces = {text[at : at + rng.randint(2, 24)].encode() for text in texts for at in range(0, len(text), 4)}
+        crafted = {b"(select * from singer union select ", b"),(", b"((((", b"))))", b", age)", b"with a as (select "}
+        tokens = [bytes([byte]) for byte in range(256)] + sorted(
+            piece for piece in pieces | crafted | set(VOCABULARIES["words"]) if len(piece) > 1
+        )
+        vocabulary = guided.Vocabulary.from_tokens([*tokens, None], eos_ids=[len(tokens)])
+        constraint = AttributedConstraint(language, vocabulary)
+        row = np.zeros(vocabulary.n_words, np.uint32)
+        for _ in range(2):
+            state = constraint.start
+            for byte in begun(rng, language, rng.choice([5, 12, 25]))[0].encode():
+                if rng.random() < 0.08:
+                    constraint.fill_mask(state, row)
+                    at = constraint._values[state]
+                    enough = constraint._budgets.enough(at)
+                    if enough is not None:
+                        told += 1
+                        ids = [token for token in tokenset.ids(row).tolist() if token < len(tokens)]
+                        for token in {*ids[-20:], *rng.sample(ids, min(20, len(ids)))}:
+                            after = constraint._rows.after(at, token)
+                            assert after is not None
+                            assert language.price(after) <= enough, (at.reading, at.text, tokens[token])
+                state = constraint.advance(state, byte)
+                assert state
+    assert told > some(72, 12)
+
+
+def test_far_from_the_budget_a_mask_is_the_plain_one_and_no_place_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    vocabulary = vocabulary_of("words")
+    constraint = AttributedConstraint(query_language(SCHEMA), vocabulary)
+    monkeypatch.setattr(constraint._budgets, "prepare", lambda _: pytest.fail("a place is looked at"))
+    row, plain = np.zeros((2, vocabulary.n_words), np.uint32)
+    state = constraint.start
+    for byte in QUERY.encode():
+        constraint.fill_budget_mask(state, row, 900)
+        constraint.fill_mask(state, plain)
+        assert (row == plain).all()
+        state = constraint.advance(state, byte)

@@ -33,7 +33,9 @@ def _compound(parts: Parts) -> Node:
 
 
 def _values(parts: Parts) -> Node:
-    first = listed(seq(Action(do.first_value), parts.expression), parts.comma)
+    # What may refuse stands before the comma, behind which something must follow.
+    one = Action(do.first_value)
+    first = seq(one, listed(parts.expression, seq(one, parts.comma)))
     row = seq(
         parts.open,
         Action(do.begin_row),

@@ -249,6 +249,19 @@ def test_names_in_double_quotes_where_the_mode_says_so(schema: DatabaseSchema) -
     assert refusal(query_language(replace(schema, modes=modes)), text) is None
 
 
+@pytest.mark.parametrize("text", ["SELECT abs(1", "SELECT json_pretty(1 ", "SELECT count(DISTINCT 1", "SELECT sum(1"])
+def test_no_comma_follows_the_last_argument(schema: DatabaseSchema, text: str) -> None:
+    language = query_language(schema)
+    at: At | None = language.start
+    for byte in text.encode():
+        assert at is not None
+        at = language.step(at, byte)
+    assert at is not None
+    after = language.step(at, ord(","))
+    assert after is None or language.end(after) is not None
+    assert (after is None) is not text.startswith("SELECT count")
+
+
 def test_what_only_mariadb_has_is_none_of_mysql(schema: DatabaseSchema) -> None:
     language = query_language(replace(schema, dialect="mysql"))
     assert refusal(language, "SELECT ifnull(age, 1) FROM singer") is None

@@ -79,7 +79,13 @@ def _name(parts: MysqlParts, kind: CallKind, only: tuple[str, ...] = (), but: tu
 
 
 def _some(parts: MysqlParts) -> Node:
-    return choice(seq(), listed(seq(Action(do.argument), parts.expression), parts.comma))
+    return choice(seq(), _arguments(parts))
+
+
+def _arguments(parts: MysqlParts) -> Node:
+    """One argument or more."""
+    # What may refuse stands before the comma, behind which something must follow.
+    return seq(Action(do.argument), listed(parts.expression, seq(Action(do.argument), parts.comma)))
 
 
 def _closed(parts: MysqlParts) -> Node:
@@ -103,7 +109,7 @@ def _aggregate(parts: MysqlParts) -> Node:
     over = maybe(_over(parts, orders=False, frames=True))
     one = seq(Action(do.argument), parts.expression)
     every = seq(Action(do.counts_all), Sign("*"), parts.close)
-    several = seq(words("DISTINCT"), listed(one, parts.comma), _closed(parts))
+    several = seq(words("DISTINCT"), _arguments(parts), _closed(parts))
     single = seq(one, _closed(parts))
     distinct = seq(words("DISTINCT"), one, _closed(parts))
     return choice(
@@ -122,9 +128,8 @@ def _concatenation(parts: MysqlParts) -> Node:
     direction = maybe(choice(words("ASC"), words("DESC")))
     ordered = maybe(words("ORDER BY"), listed(seq(parts.expression, direction), parts.comma))
     separator = maybe(words("SEPARATOR"), Literal(LiteralForm.STRING, AnyString()))
-    arguments = listed(seq(Action(do.argument), parts.expression), parts.comma)
     name = _name(parts, CallKind.AGGREGATE, only=("group_concat",))
-    return seq(name, maybe(words("DISTINCT")), arguments, ordered, separator, _closed(parts))
+    return seq(name, maybe(words("DISTINCT")), _arguments(parts), ordered, separator, _closed(parts))
 
 
 def _windows(parts: MysqlParts) -> tuple[Node, ...]:
