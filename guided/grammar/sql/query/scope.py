@@ -13,6 +13,7 @@ from collections import Counter
 from enum import Enum
 from typing import NamedTuple
 
+from guided.grammar.attributed.records import quickly_replaced
 from guided.grammar.attributed.watched import asked, gathered, grown
 from guided.grammar.attributed.words import Words
 from guided.grammar.sql.query.laws import SQLITE_LAWS, Laws
@@ -149,6 +150,7 @@ class Pending(NamedTuple):
     """Is it a string where no source has such a column?"""
 
 
+@quickly_replaced
 class Query(NamedTuple):
     """One SELECT, as far as it has been read."""
 

@@ -10,6 +10,7 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
 
+from guided.grammar.attributed.records import quickly_replaced
 from guided.grammar.sql.query.typed.operators import LEVELS, result, rights, viable
 from guided.grammar.sql.query.typed.system import TypeSystem
 from guided.grammar.sql.query.typed.types import (
@@ -85,6 +86,7 @@ class Asks(IntEnum):
     """Behind EXISTS, ANY or IN: x IN (EXISTS (SELECT 1, 2)) would be x IN (SELECT 1, 2)."""
 
 
+@quickly_replaced
 class Operand(NamedTuple):
     """An expression in progress."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any, NamedTuple
 
+from guided.grammar.attributed.records import quickly_replaced
 from guided.grammar.sql.query.typed.frames import UNKNOWN, Operand
 from guided.grammar.sql.query.typed.relations import Relation, Source, bare_columns, starred
 from guided.grammar.sql.query.typed.system import TypeSystem
@@ -103,6 +104,7 @@ class Recursion(NamedTuple):
     """Had it another, behind which it does not read itself?"""
 
 
+@quickly_replaced
 class Query(NamedTuple):
     """One SELECT, as far as it has been read."""
 
