@@ -17,7 +17,7 @@ from guided.constraint.attributed.tables import Run, quoted_run, word_run
 from guided.constraint.attributed.walks import Starts, Walks
 from guided.constraint.per_vocabulary import PerVocabulary
 from guided.grammar.attributed.first import Begun
-from guided.grammar.attributed.lexis import BLANKS, MOST_BLANKS, Lexis, is_word_byte
+from guided.grammar.attributed.lexis import BLANKS, MOST_BLANKS, POINT, Lexis, is_word_byte
 from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["AFTER_NUMBER", "AFTER_WORD", "ONWARD", "Begin", "Head", "Heads"]
@@ -80,13 +80,14 @@ class Head:
         """The first bytes of lexemes that tokens go on with."""
         self.has_words = bool(first & _LETTERS)
         self.has_numbers = bool(first & _DIGITS)
+        self.has_points = POINT in first
         self.is_empty = not first and self.blanks is None
         """Does no token go on from here?"""
         quotes = frozenset(heads.quoted) & first
         self.begun = Begun(
             signs=frozenset(map(chr, first - _LETTERS - _DIGITS - quotes)),
             words=self.has_words,
-            numbers=self.has_numbers,
+            numbers=self.has_numbers or self.has_points,
             strings=_STRING in quotes,
             quotes=not quotes <= {_STRING},
         )
@@ -201,7 +202,8 @@ class Heads:
             nodes: list[int] = []
             whole: list[int] = []
             for run, at in self._number_runs(starts).items():
-                if self.lexis.number_may_go_on(text + run):
+                # Where a point may come first there may be other bytes before it than before a digit.
+                if self.lexis.number_may_go_on(text + run) and (text or run[0] != POINT):
                     nodes += at
                     if self.lexis.is_number(text + run):
                         whole += at

@@ -22,7 +22,7 @@ from guided.constraint.attributed.tables import AFTER_BACKSLASH, BEFORE_WORD, IN
 from guided.constraint.attributed.walks import Crossing, Starts, Walked, single
 from guided.grammar.attributed.kept import Kept
 from guided.grammar.attributed.language import AttributedLanguage
-from guided.grammar.attributed.lexis import MOST_BLANKS, MOST_NAME, ascii_lower, is_called
+from guided.grammar.attributed.lexis import MOST_BLANKS, MOST_NAME, POINT, ascii_lower, is_called
 from guided.grammar.attributed.nodes import LiteralForm
 from guided.grammar.attributed.spellings import Spellings
 from guided.grammar.attributed.states import ANY, MOST_QUOTED, WHOLE, At, Reading, read_lexeme
@@ -267,6 +267,12 @@ class _Writing:
         self._signs(head, place)
         if head.has_numbers:
             self._numbers(head.numbers, place, b"")
+        if head.has_points:
+            point = self.language.step(At(place, Reading.BLANK, b""), POINT)
+            if point is not None and point.reading is Reading.NUMBER:
+                begun = head.after(POINT)
+                self._allow(begun.row)
+                self._numbers(begun, place, point.text)
         for quote in self.heads.quoted:
             if quote in head.first:
                 if quote == _QUOTE:

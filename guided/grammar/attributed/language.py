@@ -17,6 +17,7 @@ from guided.grammar.attributed.lexis import (
     BLANKS,
     MOST_BLANKS,
     MOST_NAME,
+    POINT,
     Lexis,
     ascii_lower,
     is_called,
@@ -119,7 +120,7 @@ class AttributedLanguage:
                 if byte == _BRACKET and self.calls(at.place, at.text + b"("):
                     return At(at.place, Reading.SIGN, at.text + b"(")
             case Reading.NUMBER:
-                if is_word_byte(byte) or byte == 46 or (byte in b"+-" and at.text[-1:] in b"eE"):
+                if is_word_byte(byte) or byte == POINT or (byte in b"+-" and at.text[-1:] in b"eE"):
                     return self._number(at.place, at.text + bytes([byte]))
             case Reading.SIGN:
                 longer = at.text.decode() + chr(byte)
@@ -192,7 +193,7 @@ class AttributedLanguage:
         sign = chr(byte)
         if any(known.startswith(sign) for known in place.signs):
             return At(place, Reading.SIGN, sign.encode("latin-1"))
-        return None
+        return self._number(place, b".") if byte == POINT else None
 
     def _word(self, place: Place, text: bytes) -> At | None:
         """A word in progress, if some word that may stand here begins so."""

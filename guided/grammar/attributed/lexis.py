@@ -12,7 +12,17 @@ from functools import lru_cache
 
 from guided.grammar.attributed.words import Words, words_of
 
-__all__ = ["BLANKS", "MOST_BLANKS", "MOST_NAME", "Lexis", "ascii_lower", "is_called", "is_word_byte", "next_utf8"]
+__all__ = [
+    "BLANKS",
+    "MOST_BLANKS",
+    "MOST_NAME",
+    "POINT",
+    "Lexis",
+    "ascii_lower",
+    "is_called",
+    "is_word_byte",
+    "next_utf8",
+]
 
 MOST_BLANKS = 16
 """White space between two lexemes: a line break and the indentation of a query within four others."""
@@ -21,12 +31,14 @@ MOST_DIGITS = 15
 MOST_NAME = 63
 """Bytes of a name of the writer's own choice; PostgreSQL cuts longer ones."""
 
-_NUMBER = re.compile(
-    rb"[0-9]{1,%d}(?:\.(?:[0-9]{1,%d}(?:[eE][+-]?[0-9]{0,2})?)?|[eE][+-]?[0-9]{0,2})?\Z" % (MOST_DIGITS, MOST_DIGITS)
-)
-_WHOLE_NUMBER = re.compile(rb"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\Z")
+_POWER = rb"[eE][+-]?[0-9]{0,2}"
+_POINT = rb"\.(?:[0-9]{1,%d}(?:%s)?)?" % (MOST_DIGITS, _POWER)
+_NUMBER = re.compile(rb"(?:[0-9]{1,%d}(?:%s|%s)?|%s)\Z" % (MOST_DIGITS, _POINT, _POWER, _POINT))
+_WHOLE_NUMBER = re.compile(rb"(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z")
 _WORD = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$") | frozenset(range(128, 256))
 BLANKS = frozenset(b" \t\r\n")
+POINT = ord(".")
+"""With which a number may begin, and which stands between names."""
 
 
 def is_word_byte(byte: int) -> bool:

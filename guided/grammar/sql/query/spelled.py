@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from guided.grammar.attributed.lexis import ascii_lower
 from guided.grammar.attributed.spellings import Spellings
+from guided.grammar.sql.query.days import DAY
 from guided.grammar.sql.query.scope import Query
 
 __all__ = ["DATE", "MOMENT", "PATTERN", "AliasInQuotes", "SpelledString", "may_be_any"]
@@ -18,10 +19,8 @@ _GROUP = rf"\({_INNER}(\|{_INNER}){{0,20}}\)[*+?]?"
 _BRANCH = rf"\^?({_PIECE}|{_GROUP}){{0,60}}[$]?"
 PATTERN = Spellings(rf"{_BRANCH}(\|{_BRANCH}){{0,20}}")
 """Regular expressions of PCRE and ICU without escapes, of one level of groups."""
-_DAY = "(19|20)[0-9][0-9]-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])"
-DATE = Spellings(_DAY)
-"""Days that all months have; the last ones of a month are free strings elsewhere."""
-MOMENT = Spellings(rf"{_DAY} ([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{{1,6}})?")
+DATE = Spellings(DAY)
+MOMENT = Spellings(rf"({DAY}) ([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{{1,6}})?")
 
 
 _SIGN = r"[!#-&(-\[\]-~]"

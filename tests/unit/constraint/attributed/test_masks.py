@@ -145,8 +145,10 @@ def test_masks_of_random_queries_over_random_vocabularies(seed: int, dialect: st
     vocabulary = guided.Vocabulary.from_tokens([*tokens, None], eos_ids=[len(tokens)])
     constraint = AttributedConstraint(language, vocabulary)
     row = np.zeros(vocabulary.n_words, np.uint32)
-    several = 0
-    for _ in range(some(3, 9)):
+    several, texts_read = 0, 0
+    # Some queries have few tokens that go over several lexemes.
+    while texts_read < some(3, 9) or (several <= some(50, 15) and texts_read < 12):
+        texts_read += 1
         state = constraint.start
         for byte in begun(rng, language, 25)[0].encode():
             if rng.random() < 0.3:

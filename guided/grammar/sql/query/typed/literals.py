@@ -6,6 +6,7 @@ from guided.grammar.attributed.nodes import Literal, LiteralForm
 from guided.grammar.attributed.spellings import Spellings
 from guided.grammar.attributed.states import ANY
 from guided.grammar.attributed.words import Words, words_of
+from guided.grammar.sql.query.days import DAY
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed import clauses, frames
 from guided.grammar.sql.query.typed.dialect import TypedDialect
@@ -15,10 +16,6 @@ from guided.grammar.sql.query.typed.types import BIT
 
 __all__ = ["PATTERNS", "Escape", "Number", "Place", "Position", "Size", "Text", "TypedText", "numbers_of", "strings_of"]
 
-_DAY = (
-    "(19|20)[0-9]{2}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31)"
-    "|(19|20)([02468][48]|[13579][26]|[2468]0)-02-29|2000-02-29"
-)
 _CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?"
 _UNITS = ("years?", "months?|mons?", "weeks?", "days?", "hours?|hrs?", "minutes?|mins?", "seconds?|secs?")
 _NOTHING = words_of(())
@@ -66,8 +63,8 @@ PATTERNS = {
     "'whole": "-?[0-9]{1,4}",
     "'integer": "-?[0-9]{5,9}",
     "'decimal": r"-?[0-9]{1,9}\.[0-9]{1,9}",
-    "'date": _DAY,
-    "'timestamp": rf"({_DAY})[ T]{_CLOCK}(\+00|Z)?",
+    "'date": DAY,
+    "'timestamp": rf"({DAY})[ T]{_CLOCK}(\+00|Z)?",
     "'time": _CLOCK,
     "'interval": _span(),
     "'bool": "(?i:true|false|yes|no|t|f|y|n)",

@@ -9,7 +9,7 @@ from guided.grammar.attributed.nodes import Keyword, Literal, LiteralForm, Name,
 from guided.grammar.attributed.states import At
 from guided.grammar.attributed.threads import Open
 
-NUMBERS = ("1", "0", "2.5", "10")
+NUMBERS = ("1", "0", "2.5", "10", ".5")
 STRINGS = ("''", "'a'", "'it''s'", "'2020-01-01'")
 FREE = ("a", "b", "x1", "total", "foo", "name", "id", "c", "d", "e", "age", "singer", "key", "value", "rowid")
 

@@ -39,6 +39,7 @@ TAKEN = r"""
 (SELECT max(name) AS m FROM singer GROUP BY age WITH ROLLUP) UNION (SELECT 1) ORDER BY m
 SELECT ntile(4) OVER (PARTITION BY country ORDER BY age DESC) AS part, name FROM singer
 SELECT count(*) FROM singer
+SELECT .5 * age, -.25, DATE '1996-12-31' FROM singer WHERE age>.5e1 AND age < 1.5
 select Name , COUNTRY  from singer where AGE > 20 order by age desc
 SELECT T1.name, COUNT(*) FROM singer AS T1 JOIN singer_in_concert AS T2 ON T1.singer_id = T2.singer_id GROUP BY T1.name
 SELECT name FROM singer WHERE country = "France" AND name <> 'it\'s' OR name LIKE '50\%' ESCAPE '|'

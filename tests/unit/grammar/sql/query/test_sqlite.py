@@ -18,6 +18,7 @@ from tests.amounts import each
 from tests.unit.grammar.sql.query.test_queries import DATABASE, refusal
 
 TAKEN = """
+SELECT .5 * age, -.25 FROM singer WHERE age>.5e1 AND age < 1.5
 WITH singer AS (SELECT * FROM concert) SELECT stadium_id FROM singer
 SELECT * FROM singer UNION SELECT * FROM singer WHERE age > 4
 SELECT count(*) FROM (SELECT name FROM singer) JOIN (SELECT name, 1 FROM concert) USING (name)

@@ -42,7 +42,7 @@ POSTGRESQL = TypedDialect(
     numbers={
         "int4": "[0-9]{1,9}|1[0-9]{9}",
         "int8": "[3-9][0-9]{9}|[1-9][0-9]{10,14}",
-        "numeric": r"[0-9]{1,15}\.[0-9]{1,15}([eE][+-]?[0-9]{1,2})?|[0-9]{1,15}[eE][+-]?[0-9]{1,2}",
+        "numeric": r"[0-9]{0,15}\.[0-9]{1,15}([eE][+-]?[0-9]{1,2})?|[0-9]{1,15}[eE][+-]?[0-9]{1,2}",
     },
     typed_texts=(
         ("DATE", "'date", "date"), ("TIMESTAMP", "'timestamp", "timestamp"), ("TIMESTAMP", "'date", "timestamp"),

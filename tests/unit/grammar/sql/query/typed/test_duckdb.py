@@ -47,6 +47,7 @@ SELECT extract(day FROM (SELECT NULL::date)), coalesce(extract(day FROM born), N
 SELECT * FROM (SELECT name, age AS n, born FROM singer) a JOIN (SELECT 1 AS n) b USING (n) UNION SELECT 'x', 1, born FROM singer
 SELECT age = ANY (ARRAY[1] || ARRAY(SELECT 1)), age = ALL ([sum(singer_id)]) FROM singer GROUP BY age
 SELECT count(*) FROM singer
+SELECT .5 * age, -.25 FROM singer WHERE age>.5e1 AND age < 1.5
 select Name , COUNTRY  from "SINGER" where AGE > 20 order by age desc nulls last
 SELECT T1.name, count(*) FROM singer AS T1 JOIN singer_in_concert AS T2 ON T1.singer_id = T2.singer_id GROUP BY T1.name
 SELECT name FROM singer WHERE singer_id NOT IN (SELECT singer_id FROM singer_in_concert)

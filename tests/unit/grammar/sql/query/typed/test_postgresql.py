@@ -34,6 +34,7 @@ SELECT * FROM (SELECT 'x' AS a, 1 AS b, true AS c) q JOIN (SELECT 1 AS b, true A
 SELECT * FROM (SELECT 'x' AS a, 1 AS b) q RIGHT JOIN (SELECT 1 AS b) r USING (b) GROUP BY b, a
 SELECT 1 = ANY (ARRAY(SELECT 1))
 SELECT count(*) FROM singer
+SELECT .5 * age, -.25 FROM singer WHERE age>.5e1 AND age < 1.5
 select Name , COUNTRY  from Singer where AGE > 20 order by age desc nulls last
 SELECT T1.name, count(*) FROM singer AS T1 JOIN singer_in_concert AS T2 ON T1.singer_id = T2.singer_id GROUP BY T1.name
 SELECT s.name, s.age, count(*) FROM singer s JOIN singer_in_concert USING (singer_id) GROUP BY s.singer_id
