@@ -362,7 +362,13 @@ def _guesses(catalog: Catalog, query: Query) -> tuple[str, ...]:
 def _likely(query: Query) -> list[str]:
     """What a column may be that only a sub-query behind will define: first what fits here as it is."""
     goal, hopes = frames.goal_of(query.top) & ~CONDITION, frames.hopes(query.top)
-    return sorted(query.system.forward_types, key=lambda name: (not goal & BIT[name], not hopes & BIT[name]))
+    types: dict[str, None] = {}
+    for name in query.system.forward_types:
+        # A whole number fits behind a date and a plus, where no number does that may be another.
+        fits = (one for one in (name, *members_of(query.system, name)) if goal & BIT[one])
+        types[next(fits, name)] = None
+    types.update(dict.fromkeys(query.system.forward_types))
+    return sorted(types, key=lambda name: (not goal & BIT[name], not hopes & BIT[name]))
 
 
 def _used(query: Query, qualifier: str | None, name: str, kind: str) -> Query | None:

@@ -51,7 +51,7 @@ from guided.grammar.sql.query.typed.scope import Clause, Query, needed
 from guided.grammar.sql.query.typed.types import ALL, ANY_NULL, BIT, HELD, LITERALS, OTHER, only, turns_into
 from guided.grammar.sql.query.typed.undecided import UNDECIDED, example, is_undecided, stands_for
 
-__all__ = ["beginning_with", "columns", "expression"]
+__all__ = ["beginning_with", "casts", "columns", "expression"]
 
 _OPEN, _CLOSE, _COMMA = Sign("("), Sign(")"), Sign(",")
 
@@ -187,9 +187,18 @@ def _heard(text: str) -> Node:
     return seq(words(text), Action(do.heard(text)))
 
 
+def _cast(dialect: TypedDialect) -> Node:
+    return seq(Action(do.castable), Sign("::"), _type(dialect, behind=True))
+
+
+def casts(dialect: TypedDialect) -> Node:
+    """Any number of casts behind an operand."""
+    return Star(_cast(dialect))
+
+
 def _behind(dialect: TypedDialect, body: Node, query: Node) -> Node:
     """What follows an operand: casts, subscripts, tests."""
-    cast = seq(Action(do.castable), Sign("::"), _type(dialect, behind=True))
+    cast = _cast(dialect)
     element = seq(Action(do.subscript), Sign("["), Action(do.begin(only(*dialect.wholes))), body, Action(do.end),
                   Action(do.end_subscript), Sign("]"))  # fmt: skip
     not_ = maybe(words("NOT"), Action(do.heard("not")))

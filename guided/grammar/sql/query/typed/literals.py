@@ -18,6 +18,7 @@ __all__ = ["PATTERNS", "Escape", "Number", "Place", "Position", "Size", "Text", 
 
 _CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?"
 _UNITS = ("years?", "months?|mons?", "weeks?", "days?", "hours?|hrs?", "minutes?|mins?", "seconds?|secs?")
+_HELD_FIELDS = BIT["'field"] | BIT["'part"]
 _NOTHING = words_of(())
 _LONG = ANY.decode()
 """What is heard of a text that was not kept."""
@@ -71,6 +72,8 @@ PATTERNS = {
     "'json": _json(),
     "'array": r"\{[A-Za-z0-9_]+(,[A-Za-z0-9_]+)*\}",
     "'field": f"(?i:{_FIELD})",
+    "'part": f"(?i:{_FIELD}|dow|doy|isodow|isoyear|weekday|dayofweek|dayofyear)",
+    "'uuid": "[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}",
     "'format": "([ -$&(-~]|%[abcdfghjmnpuwxyzABGHIMSTUVWXYZ]|%-[dmyHIMSj])+",
     "'regex": _regex(),
     "'flags": "[ims]",
@@ -79,16 +82,20 @@ PATTERNS = {
 }
 _SPELLINGS = {name: Spellings(pattern) for name, pattern in PATTERNS.items()}
 _SHORTEST = {"int4": "1", "int8": "3000000000", "numeric": "1.0", "float8": "1e0", "'share": "1", "'digits": "1"}
-_FIELDS = words_of(["year", "quarter", "month", "week", "day", "hour", "minute", "second", "decade", "century"])
-_FIRST_IS_FIELD = frozenset(["date_trunc", "date_part"])
+_TRUNCATED = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "decade", "century")
+_FIELDS = {
+    "date_trunc": words_of(_TRUNCATED),
+    "date_part": words_of([*_TRUNCATED, "dow", "doy", "epoch", "isodow", "isoyear"]),
+}
+"""What a function takes as the name of a field."""
 
 
-def _is_field(query: Query) -> bool:
-    """Is what is read the name of a field of a date?"""
-    if len(query.frames) < 2 or query.top.waits or query.top.goal & BIT["'field"]:
-        return False
+def _fields(query: Query) -> Words | None:
+    """The names of fields of a date, if one is read."""
+    if len(query.frames) < 2 or query.top.waits or query.top.goal & _HELD_FIELDS:
+        return None
     call = query.frames[-2]
-    return isinstance(call, Calling) and call.name in _FIRST_IS_FIELD and not call.types
+    return _FIELDS.get(call.name) if isinstance(call, Calling) and not call.types else None
 
 
 def _followed(
@@ -135,8 +142,9 @@ class Text:
         """Those of its spelling, any if it is a text; only where one may stand."""
         if query.alone or not frames.fits(query.top, self.name):
             return _NOTHING
-        if _is_field(query):
-            return _followed(query, _FIELDS, "'") if self.name == "'text" else _NOTHING
+        fields = _fields(query)
+        if fields is not None:
+            return _followed(query, fields, "'") if self.name == "'text" else _NOTHING
         return _followed(query, None if self.name == "'text" else _SPELLINGS[self.name], "'")
 
     def after(self, query: Query, text: str = "") -> Query | None:

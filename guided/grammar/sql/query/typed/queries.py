@@ -8,7 +8,7 @@ from guided.grammar.sql.query.typed.changes import Change, asking, at_operand, e
 from guided.grammar.sql.query.typed.compounds.recursion import next_recursion, same
 from guided.grammar.sql.query.typed.frames import CONDITION, UNKNOWN, Asks, Operand
 from guided.grammar.sql.query.typed.scope import Query
-from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, common, is_literal, settled
+from guided.grammar.sql.query.typed.types import ALL, BIT, LITERALS, SORTABLE, common, is_literal, settled
 
 __all__ = [
     "MOST_DEPTH", "columns_of", "deeper", "enter", "enter_any", "enter_exists", "enter_list", "leave_any",
@@ -16,6 +16,7 @@ __all__ = [
     "not_first_of_any", "reads_itself", "shallower", "within",
 ]  # fmt: skip
 
+_LITERALS = sum(BIT[name] for name in LITERALS)
 MOST_DEPTH = 12
 """Queries and brackets within one another."""
 
@@ -124,7 +125,8 @@ def next_part(name: str, *, sorts: bool) -> Change:
         if reads_itself(query):
             return None
         # INTERSECT binds more tightly: mixed with others, literals would be of other types.
-        if query.operators and (name == "intersect") != ("intersect" in query.operators):
+        mixed = bool(query.operators) and (name == "intersect") != ("intersect" in query.operators)
+        if mixed and any(is_literal(kind) for _, kind in result):
             return None
         among = SORTABLE if sorts else ALL
         if not result or not all(BIT[kind] & among for _, kind in result):
@@ -135,6 +137,7 @@ def next_part(name: str, *, sorts: bool) -> Change:
             goals = tuple(same(query.system, kind) for _, kind in again.relation.columns)
         else:
             pairs = zip(result, wanted, strict=True)
+            among &= ~_LITERALS if mixed else ALL
             goals = tuple(alike(query.system, kind, among & goal) for (_, kind), goal in pairs)
         if not all(goals):
             return None

@@ -25,7 +25,7 @@ from guided.grammar.sql.query.typed.calls import windowed_call
 from guided.grammar.sql.query.typed.compounds.brackets import bracketed
 from guided.grammar.sql.query.typed.compounds.values import values
 from guided.grammar.sql.query.typed.dialect import TypedDialect
-from guided.grammar.sql.query.typed.expressions import beginning_with, expression
+from guided.grammar.sql.query.typed.expressions import beginning_with, casts, expression
 from guided.grammar.sql.query.typed.literals import Place, Position, Size
 from guided.grammar.sql.query.typed.scope import Clause, Query, needed
 from guided.grammar.sql.query.typed.sourcing import tables as sources
@@ -179,7 +179,7 @@ def _items(dialect: TypedDialect, catalog: names.Catalog, body: Node) -> Node:
         (seq(), choice(seq(words("AS"), alias), implied)), lambda query: 1 if new_names.wanted(query) else -1
     )
     every = Name(names.Qualifier(catalog))
-    value = choice(body, rows_of_call(dialect, body)) if dialect.selected_rows else body
+    value = choice(body, seq(rows_of_call(dialect, body), casts(dialect))) if dialect.selected_rows else body
     item = Choice(
         (
             seq(Action(clauses.begin_item), value, Action(clauses.end_value), named, Action(clauses.end_item)),

@@ -28,7 +28,7 @@ OTHER = "other"
 ANY_NULL, ANY_TEXT = "'null", "'text"
 _TEXTS = ("text", "varchar", "bpchar")
 _DECIMALS = ("numeric", "numeric2", "numeric3", "numeric4", "float4", "float8")
-HELD = ("'field", "'format", "'regex", "'flags", "'replaced", "'path", "'share", "'digits")
+HELD = ("'field", "'part", "'format", "'regex", "'flags", "'replaced", "'path", "'share", "'digits")
 """Literals that only arguments are which must be constants of such a spelling."""
 LITERALS: dict[str, frozenset[str]] = {
     ANY_NULL: frozenset((*SCALARS, *("_" + name for name in SCALARS))),
@@ -41,6 +41,7 @@ LITERALS: dict[str, frozenset[str]] = {
     "'time": frozenset((*_TEXTS, "time", "timetz", "interval")),
     "'interval": frozenset((*_TEXTS, "interval")),
     "'bool": frozenset((*_TEXTS, "bool")),
+    "'uuid": frozenset((*_TEXTS, "uuid")),
     "'json": frozenset((*_TEXTS, "json", "jsonb")),
     "'array": frozenset((*_TEXTS, "_text", "_varchar")),
     **dict.fromkeys(HELD, frozenset[str]()),

@@ -50,8 +50,8 @@ DUCKDB = TypedDialect(
         "'digits": "[0-9]",
     },
     strings=(
-        "'whole", "'integer", "'decimal", "'date", "'timestamp", "'time", "'interval", "'bool", "'json", "'field",
-        "'format", "'regex", "'flags", "'replaced", "'path", "'text",
+        "'whole", "'integer", "'decimal", "'date", "'timestamp", "'time", "'interval", "'bool", "'json", "'uuid",
+        "'field", "'part", "'format", "'regex", "'flags", "'replaced", "'path", "'text",
     ),
     typed_texts=(
         ("DATE", "'date", "date"), ("TIMESTAMP", "'timestamp", "timestamp"), ("TIMESTAMP", "'date", "timestamp"),

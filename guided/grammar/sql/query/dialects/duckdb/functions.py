@@ -1,9 +1,9 @@
 """DuckDB's functions by the types of their arguments, taken from ``duckdb_functions()``; a test asks the engine.
 
 Rows are those of `guided.grammar.sql.query.dialects.postgresql.functions`.  Arguments that must be constants are
-literals of a spelling of their own: ``'field`` of a date, ``'format``, ``'regex``, ``'path`` into JSON, ``'flags``,
-``'replaced`` (flags of REGEXP_REPLACE), ``'share`` between 0 and 1, ``'digits``.  What gives ``never`` is refused: it
-would need such a constant.
+literals of a spelling of their own: ``'field`` of a date, ``'part`` of one that DATE_PART gives, ``'format``,
+``'regex``, ``'path`` into JSON, ``'flags``, ``'replaced`` (flags of REGEXP_REPLACE), ``'share`` between 0 and 1,
+``'digits``.  What gives ``never`` is refused: it would need such a constant.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ try_strptime: text 'format>timestamp
 date_trunc: 'field date>timestamp; 'field interval>interval; 'field timestamp>timestamp; 'field
     timestamptz>timestamptz
 datetrunc: 'field date>timestamp; 'field interval>interval; 'field timestamp>timestamp; 'field timestamptz>timestamptz
-date_part: 'field date>int8; 'field timestamp>int8; 'field timestamptz>int8
-datepart: 'field date>int8; 'field timestamp>int8; 'field timestamptz>int8
+date_part: 'part date>int8; 'part timestamp>int8; 'part timestamptz>int8
+datepart: 'part date>int8; 'part timestamp>int8; 'part timestamptz>int8
 date_diff: 'field date date>int8; 'field timestamp timestamp>int8; 'field timestamptz timestamptz>int8
 datediff: 'field date date>int8; 'field timestamp timestamp>int8; 'field timestamptz timestamptz>int8
 age: timestamp>interval; timestamp timestamp>interval; timestamptz>interval; timestamptz timestamptz>interval

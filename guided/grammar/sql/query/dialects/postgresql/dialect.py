@@ -49,8 +49,8 @@ POSTGRESQL = TypedDialect(
         ("INTERVAL", "'interval", "interval"), ("TIMESTAMPTZ", "'timestamp", "timestamptz"), ("TIME", "'time", "time"),
     ),
     strings=(
-        "'whole", "'integer", "'decimal", "'date", "'timestamp", "'time", "'interval", "'bool", "'json", "'array",
-        "'text",
+        "'whole", "'integer", "'decimal", "'date", "'timestamp", "'time", "'interval", "'bool", "'json", "'uuid",
+        "'array", "'text",
     ),
     span_units=("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"),
     span_forms=(LiteralForm.STRING,),

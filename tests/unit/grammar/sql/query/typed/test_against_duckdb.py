@@ -23,7 +23,7 @@ WRITTEN = {
 LITERALS = {
     ANY_NULL: "NULL", "'text": "'some text'", "'whole": "'12'", "'integer": "'123456'", "'decimal": "'2.5'",
     "'date": "'2020-01-01'", "'timestamp": "'2020-01-01 10:00'", "'time": "'10:00'", "'interval": "'3 days'",
-    "'bool": "'yes'", "'json": "'{}'", "'field": "'month'", "'format": "'%Y'", "'regex": "'a'", "'flags": "'i'",
+    "'bool": "'yes'", "'json": "'{}'", "'field": "'month'", "'part": "'dow'", "'uuid": "'00000000-0000-0000-0000-000000000000'", "'format": "'%Y'", "'regex": "'a'", "'flags": "'i'",
     "'path": "'$.a'", "'share": "0.5", "'digits": "2",
 }  # fmt: skip
 TYPES = [*(name for name in BIT if name in SYSTEM.types), *LITERALS]
