@@ -6,17 +6,20 @@ import argparse
 import json
 import time
 from collections import Counter
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import guided
-from tests.databases import DIALECTS, databases_of_a_session
+from tests.databases import DIALECTS, Source, databases_of_a_session
 from tests.sql_texts.engines import Verdict
-from tests.sql_texts.judging import DRAWN, judged
+from tests.sql_texts.judging import DRAWN, Judged, judged
 
 TEXTS_OF_A_LANGUAGE = 500
 TEXTS_OF_ENDS = 4
+TEXTS_OF_A_LINE = 50
+"""Behind so many the log says how far it is."""
 
 
 def main() -> None:
@@ -42,23 +45,32 @@ def main() -> None:
             log.write(json.dumps(record, ensure_ascii=False) + "\n")
             log.flush()
 
-        of_a_language = TEXTS_OF_ENDS if arguments.drawn == "ends" else TEXTS_OF_A_LANGUAGE
-        for seed in count(arguments.seed, of_a_language):
-            for drawn, verdict, said in judged(
-                source, arguments.dialect, arguments.drawn, seed, of_a_language, vocabulary
-            ):
-                counts["texts"] += 1
-                counts["steps"] += drawn.steps
-                counts["dead" if drawn.dead else verdict.name.lower()] += 1
-                distinct.add(hash(drawn.text))
-                if verdict is Verdict.REFUSED:
-                    note({"text": drawn.text, "dead": drawn.dead, "said": said})
+        def note_counts() -> None:
             seconds = {"seconds": round(time.time() - started), "cpu": round(time.process_time() - cpu)}
             note({**counts, "distinct": len(distinct), **seconds})
-            if arguments.steps is None and counts["texts"] >= arguments.texts:
+
+        for drawn, verdict, said in _texts(arguments, source, vocabulary):
+            counts["texts"] += 1
+            counts["steps"] += drawn.steps
+            counts["dead" if drawn.dead else verdict.name.lower()] += 1
+            distinct.add(hash(drawn.text))
+            if verdict is Verdict.REFUSED:
+                note({"text": drawn.text, "dead": drawn.dead, "said": said})
+            if counts["texts"] % TEXTS_OF_A_LINE == 0:
+                note_counts()
+            enough = (
+                counts["texts"] >= arguments.texts if arguments.steps is None else counts["steps"] >= arguments.steps
+            )
+            if enough:
                 break
-            if arguments.steps is not None and counts["steps"] >= arguments.steps:
-                break
+        note_counts()
+
+
+def _texts(arguments: argparse.Namespace, source: Source, vocabulary: guided.Vocabulary | None) -> Iterator[Judged]:
+    """Texts without end, of one language after another."""
+    of_a_language = TEXTS_OF_ENDS if arguments.drawn == "ends" else TEXTS_OF_A_LANGUAGE
+    for seed in count(arguments.seed, of_a_language):
+        yield from judged(source, arguments.dialect, arguments.drawn, seed, of_a_language, vocabulary)
 
 
 if __name__ == "__main__":
