@@ -196,3 +196,16 @@ def prepares(connection: Any, text: str) -> bool:
         connection.rollback()
         return False
     return True
+
+
+@pytest.mark.parametrize("dialect", ["postgresql", "duckdb"])
+def test_columns_of_a_sub_query_to_come_are_read_in_few_ways(dialect: str, databases: Databases) -> None:
+    language = query_language(reflect(databases(dialect).create("CREATE TABLE t (known int)")))
+    at = language.start
+    for byte in b"SELECT " + b", ".join(b"%c1 * %c2 + 1" % (letter, letter) for letter in b"abcdef"):
+        found = language.step(at, byte)
+        assert found is not None
+        at = found
+    place = language.resolved(at)
+    assert place is not None and len(place.threads) <= 100
+    assert language.end(at) is not None
