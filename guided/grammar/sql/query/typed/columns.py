@@ -30,8 +30,8 @@ _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 _NONE = Names(words_of(()))
 _GUESSES = (5, 2, 1)
 """How many types are tried, besides any, for the first column of a query that only a sub-query behind will define, for
-the second and the third; for each of the others only one is.  A reading for each of their combinations is followed: with
-three for every column six of them make 7,776, and 53 seconds for an end."""
+the second and the third; for each of the others only one is.  A reading for each of their combinations is followed:
+with three for every column six of them make 7,776, and 53 seconds for an end."""
 MOST_VARIANTS = 7
 """Types that a column of one name may have in different tables."""
 
