@@ -85,9 +85,12 @@ def begin_subject(query: Query) -> Query | None:
 def end_subject(query: Query) -> Query | None:
     """Behind it."""
     ended = end(query)
-    return (
-        None if ended is None else ended.with_top(ended.frames[-1]._replace(subject=settled(query.system, ended.value)))
-    )
+    if ended is None:
+        return None
+    subject = settled(query.system, ended.value)
+    if not frames.rights(query.system, "compare", subject, CONDITION):
+        return None
+    return ended.with_top(ended.frames[-1]._replace(subject=subject))
 
 
 def begin_when(query: Query) -> Query | None:

@@ -360,8 +360,16 @@ def _guesses(catalog: Catalog, query: Query) -> tuple[str, ...]:
     likely = _likely(query)
     if len(guessed) < len(_GUESSES):
         return (*likely[: _GUESSES[len(guessed)]], ANY)
-    # What is only sorted or counted may be anything; of what is selected more may follow.
-    return (ANY,) if frames.goal_of(query.top) & BIT[ANY] and not query.top.plain else tuple(likely[:1])
+    return (ANY,) if _is_sorted_or_counted(query) else tuple(likely[:1])
+
+
+def _is_sorted_or_counted(query: Query) -> bool:
+    """Is a column read where it does not matter what it is?"""
+    if not frames.goal_of(query.top) & BIT[ANY] or query.top.waits:
+        return False
+    call = query.frames[-2] if len(query.frames) > 1 else None
+    sorted_ = query.around_term is not None and query.top.goal == SORTABLE
+    return sorted_ or (isinstance(call, frames.Calling) and call.name == "count")
 
 
 def _likely(query: Query) -> list[str]:

@@ -8,7 +8,7 @@ from itertools import product
 from guided.grammar.sql.query.typed.resolution import operator_of, result_of
 from guided.grammar.sql.query.typed.system import Signature, TypeSystem
 from guided.grammar.sql.query.typed.types import ALL, ANY_NULL, BIT, coerces
-from guided.grammar.sql.query.typed.undecided import UNDECIDED, is_undecided, joined, members_of
+from guided.grammar.sql.query.typed.undecided import ANY, UNDECIDED, is_undecided, joined, members_of
 
 __all__ = ["COMPARISONS", "EQUALITIES", "LEVELS", "compares", "result", "rights", "viable"]
 
@@ -30,10 +30,13 @@ def result(system: TypeSystem, operator: str, left: str, right: str) -> str | No
     >>> result(SYSTEM, "+", "date", "int4"), result(SYSTEM, "compare", "int4", "text")
     ('date', None)
     """
+    compares = operator in ("compare", "equal")
+    if compares and ANY in (left, right):
+        # With NULL alone it could be, which no query gives where NULL is a text.
+        return None
     if is_undecided(left) or is_undecided(right):
         pairs = product(members_of(system, left), members_of(system, right))
         return joined(system, (result(system, operator, *pair) for pair in pairs))
-    compares = operator in ("compare", "equal")
     if system.cheapest and not compares and ANY_NULL in (left, right):
         return None
     bit = BIT[right]

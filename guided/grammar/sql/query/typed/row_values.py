@@ -53,6 +53,8 @@ def _begin(query: Query) -> Query | None:
     ended = None if begun is None else do.end(begun)
     if ended is None or ended.value in (UNKNOWN, OTHER) or not BIT[ended.value] & SORTABLE:
         return None
+    if not frames.rights(query.system, "compare", ended.value, CONDITION):
+        return None
     top = ended.top
     begins = not top.type and not (top.waits and top.system.levels[top.waits[-1].operator] >= LEVELS["compare"])
     if not begins or not frames.hopes(top, LEVELS["compare"]) & BIT["bool"]:
@@ -77,7 +79,7 @@ def _begin_part(query: Query) -> Query | None:
 
 def _end_part(query: Query) -> Query | None:
     ended = do.end(query)
-    if ended is None or ended.value == OTHER:
+    if ended is None or ended.value == OTHER or not frames.rights(query.system, "compare", ended.value, CONDITION):
         return None
     return ended.with_top(_Row((*_row(ended).types, ended.value)))
 

@@ -209,3 +209,24 @@ def test_columns_of_a_sub_query_to_come_are_read_in_few_ways(dialect: str, datab
     place = language.resolved(at)
     assert place is not None and len(place.threads) <= 100
     assert language.end(at) is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT 1 + a, b + 1, 1 + c, 1 + d, CAST(foo <> ALL (",
+        "SELECT 1 + a, b + 1, 1 + c, row_number() OVER (ORDER BY CASE foo",
+        "SELECT 1 + a, b + 1, 1 + c, row_number() OVER (ORDER BY (foo, ",
+        "SELECT GROUPING(foo), count(bar), NULLIF(foo",
+    ],
+)
+def test_an_end_is_found_where_a_type_is_undecided(text: str, databases: Databases) -> None:
+    language = query_language(reflect(databases("postgresql").create("CREATE TABLE t (known int)")))
+    at = language.start
+    for byte in text.encode():
+        found = language.step(at, byte)
+        if found is None:
+            return  # What has no end is no beginning either.
+        at = found
+    end = language.end(at)
+    assert end is not None and len(end) <= language.price(at)
