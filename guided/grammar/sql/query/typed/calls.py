@@ -232,10 +232,6 @@ def end_group(query: Query) -> Query | None:
     ended = do.end(query)
     if ended is None or ended.column is None:
         return None
-    where, name = ended.column
-    # What has a qualifier and none would be grouped as two columns that USING made one of.
-    if any(one.column == name and one.qualifier != where for one in ended.pending):
-        return None
     return ended._replace(groupings=ended.groupings | {ended.column}, column=None)
 
 
