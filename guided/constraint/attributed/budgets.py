@@ -106,6 +106,8 @@ class Budgets:
 
     def enough(self, at: At) -> int | None:
         """Bytes that are enough behind any token of a mask, told without a look at places there; None: not known."""
+        if not self._language.pricing.tells_beyond:
+            return None
         if at in self._enough:
             return self._enough[at]
         spans = self._rows.spans(at)

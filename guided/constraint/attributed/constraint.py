@@ -47,6 +47,9 @@ class AttributedConstraint(LiveConstraint):
         try:
             with self._lock:
                 at = self._values[state]
+                if not self._language.pricing.tells_beyond:
+                    # Its ends are told with the mask, which is found once then.
+                    self._budgets.prepare(at)
                 mask = self._mask(state)
                 enough = self._budgets.enough(at)
                 if enough is not None and budget - 2 >= enough:

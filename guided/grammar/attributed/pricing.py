@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from guided.grammar.attributed.kept import Kept
-from guided.grammar.attributed.nodes import UNKNOWN
 from guided.grammar.attributed.threads import Place
 
 __all__ = ["NAMED", "Pricing", "Rise"]
@@ -54,6 +53,11 @@ class Pricing:
         # By address, with the attribute itself, so that no other comes to have it meanwhile.
         self._owes: Kept[int, tuple[Any, int]] = Kept(_OWED)
 
+    @property
+    def tells_beyond(self) -> bool:
+        """Is `beyond` known?"""
+        return self._rises is not None
+
     def least(self, place: Place) -> int:
         """Bytes that are enough from a place on."""
         found = place.least
@@ -84,10 +88,9 @@ class Pricing:
         """Bytes that are enough behind lexemes, from the first on that is read with some attributes.
 
         Of each of ``reached`` so many signs and other lexemes are over before it, and the nodes behind it take so many
-        bytes at most.
+        bytes at most.  Only where it `tells_beyond`.
         """
-        if self._rises is None:
-            return UNKNOWN
+        assert self._rises is not None
         found = 0
         for attribute in attributes:
             sign, other, once, late = self._rises(attribute)
