@@ -26,7 +26,8 @@ from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.frames import CONDITION, Calling, Operand
 from guided.grammar.sql.query.typed.literals import numbers_of
-from guided.grammar.sql.query.typed.scope import Clause, Query
+from guided.grammar.sql.query.typed.scope import Clause, Column, Query
+from guided.grammar.sql.query.typed.terms import TermQualifier
 from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, coerces, is_literal, members, only
 from guided.grammar.sql.query.typed.windows import directed, ordering, over
 
@@ -250,34 +251,20 @@ def has_columns(query: Query) -> Query | None:
     return query._replace(name="") if _frame(query).columns else None
 
 
-class OrderQualifier:
-    """The source of such a column."""
-
-    label = "a table or alias"
-    price = 1
-
-    def allowed(self, query: Query) -> Names:
-        """As it was written in the arguments."""
-        return Names(words_of(where for where, _ in _frame(query).columns if where))
-
-    def after(self, query: Query, name: str) -> Query:
-        """The query with the qualifier noted."""
-        return query._replace(name=name)
-
-    def suggested(self, query: Query) -> Iterable[str]:
-        """None: nothing needs an order."""
-        return ()
+def _columns(query: Query) -> tuple[Column, ...]:
+    """Those columns, as they were written."""
+    return _frame(query).columns
 
 
 class OrderColumn:
     """Such a column, behind its source or as it was written without one."""
 
     label = "an argument"
-    price = 1
+    price = 64
 
     def allowed(self, query: Query) -> Names:
         """Those of the source, or that were written without."""
-        return Names(words_of(name for where, name in _frame(query).columns if (where or "") == query.name))
+        return Names(words_of(name for where, name in _columns(query) if (where or "") == query.name))
 
     def after(self, query: Query, name: str) -> Query:
         """The query as it was."""
@@ -336,8 +323,15 @@ def windowed_call(dialect: TypedDialect, expression: Rule) -> Node:
 
 def arguments(expression: Node) -> Node:
     """The arguments of a call, one or more."""
-    one = seq(Action(begin_argument), expression, Action(end_argument))
-    return seq(one, Star(seq(COMMA, one), lambda query: may_close(query) is None))
+    return seq(_argument(expression), _more_arguments(expression))
+
+
+def _argument(expression: Node) -> Node:
+    return seq(Action(begin_argument), expression, Action(end_argument))
+
+
+def _more_arguments(expression: Node) -> Node:
+    return Star(seq(COMMA, _argument(expression)), lambda query: may_close(query) is None)
 
 
 def _scalars(dialect: TypedDialect, expression: Node) -> list[Node]:
@@ -355,7 +349,7 @@ def _aggregates(dialect: TypedDialect, expression: Node) -> list[Node]:
                 Action(do.end), Action(end_kind), _CLOSE)  # fmt: skip
     every = seq(Action(counts_all), Sign("*"))
     ordered = seq(Action(may_close), words("ORDER BY"), ordering(expression, begin_order))
-    column = choice(Name(OrderColumn()), seq(Name(OrderQualifier()), Sign("."), Name(OrderColumn())))
+    column = choice(Name(OrderColumn()), seq(Name(TermQualifier(_columns)), Sign("."), Name(OrderColumn())))
     by_argument = seq(Action(may_close), Action(has_columns), words("ORDER BY"), listed(directed(column), _COMMA))
     unique = seq(words("DISTINCT"), Action(distinct), some, maybe(by_argument))
     plain = choice(every, unique, seq(maybe(words("ALL")), some, maybe(ordered)))
@@ -425,11 +419,10 @@ def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:
     )  # fmt: skip
     long = seq(words("FOR"), Action(do.heard("for")), whole)
     part = seq(Action(_of_text), choice(seq(words("FROM"), Action(do.heard("from")), whole, maybe(long)), long))
-    one = seq(Action(begin_argument), expression, Action(end_argument))
-    rest = Star(seq(COMMA, one), lambda query: may_close(query) is None)
+    several_arguments = seq(_more_arguments(expression), Action(may_close))
     substring = seq(
-        Action(calling("substr")), words("SUBSTRING"), _OPEN, one,
-        choice(seq(rest, Action(may_close)), part), Action(_end_substring), _CLOSE,
+        Action(calling("substr")), words("SUBSTRING"), _OPEN, _argument(expression),
+        choice(several_arguments, part), Action(_end_substring), _CLOSE,
     )  # fmt: skip
     several = [
         seq(words(word), Action(alternatives.begin_alternatives(word.lower())), _OPEN,

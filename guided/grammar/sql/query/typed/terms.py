@@ -5,7 +5,7 @@ No cast mends a column there that has no order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from guided.grammar.attributed.nodes import Action, Name, NameKind, Names, Node, Sign, choice, seq
@@ -54,14 +54,17 @@ def nameable(query: Query) -> bool:
 
 
 class TermQualifier:
-    """The source of such a column."""
+    """The source of such a column, or of another of those that ``columns`` gives."""
 
     label = "a table or alias"
-    price = 1
+    price = 64
+
+    def __init__(self, columns: Callable[[Query], Collection[Column]] = _columns) -> None:
+        self._columns = columns
 
     def allowed(self, query: Query) -> Names:
         """Those that have one."""
-        return Names(words_of(where for where, _ in _columns(query) if where))
+        return Names(words_of(where for where, _ in self._columns(query) if where))
 
     def after(self, query: Query, name: str) -> Query:
         """The query with the qualifier noted."""

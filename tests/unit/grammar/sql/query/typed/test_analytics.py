@@ -212,21 +212,27 @@ def test_columns_of_a_sub_query_to_come_are_read_in_few_ways(dialect: str, datab
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "leaves"),
     [
-        "SELECT 1 + a, b + 1, 1 + c, 1 + d, CAST(foo <> ALL (",
-        "SELECT 1 + a, b + 1, 1 + c, row_number() OVER (ORDER BY CASE foo",
-        "SELECT 1 + a, b + 1, 1 + c, row_number() OVER (ORDER BY (foo, ",
-        "SELECT GROUPING(foo), count(bar), NULLIF(foo",
+        ("SELECT 1 + a, b + 1, 1 + c, 1 + d, CAST(foo <> ALL (", None),
+        ("SELECT 1 + a, b + 1, 1 + c, row_number() OVER (ORDER BY CASE foo", None),
+        ("SELECT 1 + a, b + 1, 1 + c, row_number() OVER (ORDER BY CASE foo WHEN", "WHEN"),
+        ("SELECT 1 + a, b + 1, 1 + c, row_number() OVER (ORDER BY (foo, ", None),
+        ("SELECT GROUPING(foo), count(bar), NULLIF(foo", None),
+        ("SELECT string_agg(DISTINCT u.code, ',' ORDER BY", None),
+        ("SELECT string_agg(DISTINCT a_long_name_of_a_table.a_long_name_of_a_column, ',' ORDER BY", None),
     ],
 )
-def test_an_end_is_found_where_a_type_is_undecided(text: str, databases: Databases) -> None:
+def test_an_end_is_found_where_a_type_is_undecided(text: str, leaves: str | None, databases: Databases) -> None:
+    """What has no end is no beginning either: ``leaves`` is what cannot come of it."""
     language = query_language(reflect(databases("postgresql").create("CREATE TABLE t (known int)")))
+    begins = text if leaves is None else text.removesuffix(leaves)
     at = language.start
-    for byte in text.encode():
+    for byte in begins.encode():
         found = language.step(at, byte)
-        if found is None:
-            return  # What has no end is no beginning either.
+        assert found is not None
         at = found
     end = language.end(at)
     assert end is not None and len(end) <= language.price(at)
+    if leaves is not None:
+        assert refusal(language, text) is not None and refusal(language, text) < len(text)
