@@ -202,25 +202,17 @@ class Size:
         """The same everywhere."""
         return self._values
 
-    def after(self, query: Query) -> Query | None:
+    def after(self, query: Query, text: str = "") -> Query | None:
         """The query as it was."""
         return query
 
 
-class Digits:
+class Digits(Size):
     """How many digits a decimal has, which holds those behind its point (`Scale`, or `without_scale`)."""
 
     label = "a number of digits"
 
-    def __init__(self, low: int, high: int) -> None:
-        self.shortest = str(low)
-        self._values = words_of(str(number) for number in range(low, high + 1))
-
-    def allowed(self, query: Query) -> Words | Spellings | None:
-        """The same everywhere."""
-        return self._values
-
-    def after(self, query: Query, text: str) -> Query | None:
+    def after(self, query: Query, text: str = "") -> Query | None:
         """The query with the digits noted."""
         return query._replace(digits=int(text))
 

@@ -110,13 +110,13 @@ def _operator(text: str) -> tuple[Signature, ...]:
 
 
 def functions_of(rows: str) -> FunctionRows:
-    """Functions from lines ``name: argument argument>result; ...``, which go on behind four blanks."""
+    """Functions from lines ``name name: argument argument>result; ...``, which go on behind four blanks."""
     found: dict[str, tuple[Signature, ...]] = {}
     for line in rows.strip().replace("\n    ", " ").split("\n"):
-        name, _, entries = line.partition(": ")
+        names, _, entries = line.partition(": ")
         signatures = []
         for entry in entries.split("; "):
             parameters, _, result = entry.partition(">")
             signatures.append(Signature(tuple(parameters.split()), result))
-        found[name] = tuple(signatures)
+        found.update(dict.fromkeys(names.split(), tuple(signatures)))
     return found

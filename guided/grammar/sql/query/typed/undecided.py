@@ -75,7 +75,7 @@ def narrower(one: str, other: str) -> str:
     """Of two types that a column is awaited as, one of which holds the other, the one that is held."""
     if not one or not other:
         return one or other
-    return min(one, other, key=lambda name: len(UNDECIDED.get(name, "1")))
+    return min(one, other, key=lambda name: len(UNDECIDED.get(name, (name,))))
 
 
 @cache

@@ -16,14 +16,8 @@ abs: int2>int2; int4>int4; int8>int8; int16>int16; float4>float4; float8>float8;
 ceil: float4>float4; float8>float8; numeric>numeric; numeric2>numeric; numeric3>numeric; numeric4>numeric
 ceiling: float4>float4; float8>float8; numeric>numeric; numeric2>numeric; numeric3>numeric; numeric4>numeric
 floor: float4>float4; float8>float8; numeric>numeric; numeric2>numeric; numeric3>numeric; numeric4>numeric
-round: int2>int2; int2 int4>int2; int2 'digits>int2; int4>int4; int4 int4>int4; int4 'digits>int4; int8>int8; int8
-    int4>int8; int8 'digits>int8; int16>int16; int16 int4>int16; int16 'digits>int16; float4>float4; float4
-    int4>float4; float4 'digits>float4; float8>float8; float8 int4>float8; float8 'digits>float8; numeric>numeric;
-    numeric 'digits>numeric; numeric int4>never; numeric2>numeric; numeric2 'digits>numeric; numeric2 int4>never;
-    numeric3>numeric; numeric3 'digits>numeric; numeric3 int4>never; numeric4>numeric; numeric4 'digits>numeric;
-    numeric4 int4>never
-trunc: int2>int2; int2 int4>int2; int2 'digits>int2; int4>int4; int4 int4>int4; int4 'digits>int4; int8>int8; int8
-    int4>int8; int8 'digits>int8; int16>int16; int16 int4>int16; int16 'digits>int16; float4>float4; float4
+round trunc: int2>int2; int2 int4>int2; int2 'digits>int2; int4>int4; int4 int4>int4; int4 'digits>int4; int8>int8;
+    int8 int4>int8; int8 'digits>int8; int16>int16; int16 int4>int16; int16 'digits>int16; float4>float4; float4
     int4>float4; float4 'digits>float4; float8>float8; float8 int4>float8; float8 'digits>float8; numeric>numeric;
     numeric 'digits>numeric; numeric int4>never; numeric2>numeric; numeric2 'digits>numeric; numeric2 int4>never;
     numeric3>numeric; numeric3 'digits>numeric; numeric3 int4>never; numeric4>numeric; numeric4 'digits>numeric;
