@@ -1,4 +1,4 @@
-"""Columns in a query whose types are followed, with and without a qualifier; before FROM with the types to try."""
+"""Columns in a query whose types are followed, with and without a qualifier, as each type that it may have."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ from typing import Any, Protocol
 from guided.grammar.attributed.nodes import Names
 from guided.grammar.attributed.words import Words, words_of
 from guided.grammar.sql.query.typed import changes as do
-from guided.grammar.sql.query.typed import frames
+from guided.grammar.sql.query.typed.awaited import MOST_TRIED, awaited, guesses, read_as, settled_before
 from guided.grammar.sql.query.typed.dialect import TypedDialect
-from guided.grammar.sql.query.typed.frames import CONDITION, UNKNOWN
+from guided.grammar.sql.query.typed.frames import UNKNOWN
 from guided.grammar.sql.query.typed.queries import MOST_DEPTH
 from guided.grammar.sql.query.typed.relations import Relation, Source, bare_columns
-from guided.grammar.sql.query.typed.scope import Clause, Pending, Query, depends, needed, refer
-from guided.grammar.sql.query.typed.system import TypeSystem
+from guided.grammar.sql.query.typed.scope import (
+    Clause,
+    Pending,
+    Query,
+    depends,
+    is_open,
+    needed,
+    queries_in_scope,
+    refer,
+)
 from guided.grammar.sql.query.typed.types import BIT, OTHER, SORTABLE, settled
-from guided.grammar.sql.query.typed.undecided import ANY, is_undecided, members_of, narrower, stands_for, undecided
+from guided.grammar.sql.query.typed.undecided import stands_for
 from guided.grammar.sql.schema import DatabaseSchema
 
-__all__ = [
-    "MOST_VARIANTS", "BareColumn", "Catalog", "GroupedColumn", "QualifiedColumn", "Qualifier",
-    "queries_in_scope",
-]  # fmt: skip
+__all__ = ["MOST_VARIANTS", "BareColumn", "Catalog", "GroupedColumn", "QualifiedColumn", "Qualifier"]
 
 _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 _NONE = Names(words_of(()))
-_GUESSES = (5, 2, 1)
-"""How many types are tried, besides any, for the first column of a query that only a sub-query behind will define, for
-the second and the third; for each of the others only one is.  A reading for each of their combinations is followed:
-with three for every column six of them make 7,776, and 53 seconds for an end."""
 MOST_VARIANTS = 7
 """Types that a column of one name may have in different tables."""
 
@@ -131,22 +132,9 @@ class Catalog:
         return 2 + max((len(name.encode("utf-8", "surrogatepass")) + name.count('"') for name in names), default=0)
 
 
-def queries_in_scope(query: Query) -> Iterable[Query]:
-    """The queries whose columns may be used, the nearest first."""
-    at: Query | None = query
-    while at is not None:
-        yield at
-        at = None if at.is_local else at.outside
-
-
-def _is_open(query: Query) -> bool:
-    """Are its sources still to come?"""
-    return not query.bound and query.clause is Clause.SELECT
-
-
 def _is_leaf(query: Query) -> bool:
     """Is it so deep that no source could follow in which names are defined?"""
-    return query.depth > MOST_DEPTH and _is_open(query)
+    return query.depth > MOST_DEPTH and is_open(query)
 
 
 @lru_cache(maxsize=8192)
@@ -196,23 +184,23 @@ class BareColumn:
         """Those that are in scope; before FROM all that a FROM can bind."""
         if not do.open_column(query) or _is_leaf(query):
             return _NONE
-        if not self.variant and not (_is_open(query) and query.top.plain and not query.top.waits):
+        if not self.variant and not (is_open(query) and query.top.plain and not query.top.waits):
             return _NONE
         held = not do.open_operand(query)
-        if _is_open(query) and not query.named_tables and (query.outside is None or query.is_local) and not held:
-            free = self.catalog.forward and self.variant <= _GUESSES[0] + 1
+        if is_open(query) and not query.named_tables and (query.outside is None or query.is_local) and not held:
+            free = self.catalog.forward and self.variant <= MOST_TRIED
             return Names(self.catalog.by_variant[self.variant], free, self.catalog.names)
         scopes = list(queries_in_scope(query))
-        if not any(map(_is_open, scopes)):
+        if not any(map(is_open, scopes)):
             return self._bound(query, _visible(tuple([at.sources for at in scopes])))
         found: set[str] = set()
         hidden: set[str] = set()
         free = False
         for at in scopes:
-            if _is_open(at):
+            if is_open(at):
                 found |= set(self.catalog.types) - hidden
                 found |= {name for _, relation in at.named_tables for name in relation.types} - hidden
-                free = self.catalog.forward and self.variant <= _GUESSES[0] + 1
+                free = self.catalog.forward and self.variant <= MOST_TRIED
             else:
                 bare = bare_columns(at.sources)
                 found |= set(bare.unique) - hidden
@@ -252,12 +240,12 @@ class BareColumn:
 
     def _find_types(self, query: Query, name: str) -> tuple[str, ...]:
         found: dict[str, None] = {}
-        read = _read_as(query) if self.catalog.forward else {}
+        read = read_as(query) if self.catalog.forward else {}
         for at in queries_in_scope(query):
-            if _is_open(at):
+            if is_open(at):
                 kinds = [*self.catalog.types.get(name, ())]
                 kinds += (relation.types[name] for _, relation in at.named_tables if name in relation.types)
-                found.update(dict.fromkeys(_awaited(read, kinds)))
+                found.update(dict.fromkeys(awaited(read, kinds)))
             else:
                 bare = bare_columns(at.sources)
                 if name in bare.ambiguous:
@@ -265,11 +253,11 @@ class BareColumn:
                 if name in bare.unique:
                     found[bare.unique[name][1]] = None
                     break
-        settled = _settled(query, None, name, tuple(found))
+        settled = settled_before(query, None, name, tuple(found))
         if settled:
             return settled
-        if not found and self.catalog.forward and any(map(_is_open, queries_in_scope(query))):
-            return _guesses(self.catalog, query)
+        if not found and self.catalog.forward and any(map(is_open, queries_in_scope(query))):
+            return guesses(self.catalog.types, query)
         return tuple(found)
 
     def after(self, query: Query, name: str) -> Query | None:
@@ -295,95 +283,6 @@ class BareColumn:
         return sorted(name for where, name in needed(query) if bare.get(name, ("-",))[0] == where)
 
 
-def _settled(query: Query, qualifier: str | None, name: str, known: tuple[str, ...]) -> tuple[str, ...]:
-    """The type of a column that was used before, if it is still to come.
-
-    Where it is not decided and does not fit here, those that it may be are tried: what was read is right for each.
-    """
-    for at in queries_in_scope(query):
-        if _is_open(at):
-            settled = ""
-            for pending in at.pending:
-                if pending.qualifier == qualifier and pending.column == name:
-                    settled = narrower(pending.type, settled)
-            members = members_of(query.system, settled) if is_undecided(settled) else ()
-            if members and not _may_wait(settled, members, frames.hopes(query.top), _goals(query)):
-                kinds = (*known, *_likely(query), *members)
-                return tuple(kind for kind in kinds if settled != kind and stands_for(query.system, settled, kind))[:3]
-            if settled:
-                return (settled,)
-    return ()
-
-
-def _awaited(read: dict[str, str], kinds: Iterable[str]) -> tuple[str, ...]:
-    """The types as which a column can be used that FROM will bind."""
-    return tuple({read.get(kind, kind): None for kind in kinds if kind != OTHER})
-
-
-def _read_as(query: Query) -> dict[str, str]:
-    """What columns are read as that FROM will bind, where that is not their type: undecided where that leads on.
-
-    So a sub-query behind may give a table's name to another column, such as a sum; and columns of one name in several
-    tables, whole numbers of different sizes, are read once.
-    """
-    return _readings(query.system, frames.hopes(query.top), _goals(query))
-
-
-@lru_cache(maxsize=8192)
-def _readings(system: TypeSystem, hopes: int, goals: frozenset[int]) -> dict[str, str]:
-    wider = {kind: undecided(system, kind) for kind in system.types}
-    return {kind: one for kind, one in wider.items() if one != kind and _may_wait(one, (kind,), hopes, goals)}
-
-
-def _goals(query: Query) -> frozenset[int]:
-    """What each of the expressions may be that are being read."""
-    return frozenset([frames.goal_of(frame) for frame in query.frames if isinstance(frame, frames.Operand)])
-
-
-def _may_wait(wider: str, members: Iterable[str], hopes: int, goals: frozenset[int]) -> bool:
-    """May a column be read as of a type that is not decided, rather than as of one of its members?"""
-    if wider == ANY or not hopes & BIT[wider]:
-        return bool(hopes & BIT[wider])
-    # An expression around that wants the very type, as an element of an array, gets it.
-    wanted = sum(BIT[member] for member in members)
-    return all(goal & BIT[wider] or not goal & wanted for goal in goals)
-
-
-def _guesses(catalog: Catalog, query: Query) -> tuple[str, ...]:
-    """The types to try for a column that no table has: the fewer, the more such there are."""
-    guessed = {
-        (pending.qualifier, pending.column)
-        for at in queries_in_scope(query)
-        for pending in at.pending
-        if pending.type and (pending.qualifier is not None or pending.column not in catalog.types)
-    }
-    likely = _likely(query)
-    if len(guessed) < len(_GUESSES):
-        return (*likely[: _GUESSES[len(guessed)]], ANY)
-    return (ANY,) if _is_sorted_or_counted(query) else tuple(likely[:1])
-
-
-def _is_sorted_or_counted(query: Query) -> bool:
-    """Is a column read where it does not matter what it is?"""
-    if not frames.goal_of(query.top) & BIT[ANY] or query.top.waits:
-        return False
-    call = query.frames[-2] if len(query.frames) > 1 else None
-    sorted_ = query.around_term is not None and query.top.goal == SORTABLE
-    return sorted_ or (isinstance(call, frames.Calling) and call.name == "count")
-
-
-def _likely(query: Query) -> list[str]:
-    """What a column may be that only a sub-query behind will define: first what fits here as it is."""
-    goal, hopes = frames.goal_of(query.top) & ~CONDITION, frames.hopes(query.top)
-    types: dict[str, None] = {}
-    for name in query.system.forward_types:
-        # A whole number fits behind a date and a plus, where no number does that may be another.
-        fits = (one for one in (name, *members_of(query.system, name)) if goal & BIT[one])
-        types[next(fits, name)] = None
-    types.update(dict.fromkeys(query.system.forward_types))
-    return sorted(types, key=lambda name: (not goal & BIT[name], not hopes & BIT[name]))
-
-
 def _used(query: Query, qualifier: str | None, name: str, kind: str) -> Query | None:
     """The query behind a column of a type."""
     changed = refer(query, Pending(qualifier, name, "" if kind == UNKNOWN else kind, query.is_local))
@@ -400,7 +299,7 @@ def _used(query: Query, qualifier: str | None, name: str, kind: str) -> Query | 
     found = do.hear(found, f"{column[0] or ''}.{name}")
     if found is None:
         return None
-    guessed = kind != UNKNOWN and top.plain and not top.waits and _is_open(query) and len(query.frames) == 1
+    guessed = kind != UNKNOWN and top.plain and not top.waits and is_open(query) and len(query.frames) == 1
     return found.with_top(found.top._replace(column=None if top.waits else column, bound=guessed, indexed=True))
 
 
@@ -428,7 +327,7 @@ class Qualifier:
         if _is_leaf(query):
             return _NONE
         held = self.column is not None and not do.open_operand(query)
-        alone = _is_open(query) and not query.named_tables and query.outside is None and query.followed is None
+        alone = is_open(query) and not query.named_tables and query.outside is None and query.followed is None
         alone = alone and not held
         if alone and (self.column is None or self.column.variant is None):
             # Each table stands for itself, so it need not be tried whether it has a column.
@@ -436,7 +335,7 @@ class Qualifier:
         found: set[str] = set()
         free = False
         for at in queries_in_scope(query):
-            if _is_open(at):
+            if is_open(at):
                 found |= self.catalog.tables.members
                 found.update(name for name, _ in at.named_tables)
                 free = True
@@ -479,15 +378,15 @@ class QualifiedColumn:
 
     def allowed(self, query: Query) -> Names:
         """The columns of the source; of one that FROM is to introduce those of relations that have all used so far."""
-        if self.variant == 0 and not (_is_open(query) and query.top.plain and not query.top.waits):
+        if self.variant == 0 and not (is_open(query) and query.top.plain and not query.top.waits):
             return _NONE
-        found, is_open = self._known(query)
+        found, is_later = self._known(query)
         if found is None:
             return _NONE
-        free = is_open and self.catalog.forward and query.name not in self._named(query)
+        free = is_later and self.catalog.forward and query.name not in self._named(query)
         if self.variant:
             found = {name: types for name, types in found.items() if len(types) >= self.variant}
-            free = free and self.variant <= _GUESSES[0] + 1
+            free = free and self.variant <= MOST_TRIED
         if not do.open_operand(query):
             # No cast leads to what is wanted, so a column must be of the very type.
             place = slice(None) if self.variant is None else slice(self.variant - 1, self.variant)
@@ -511,10 +410,10 @@ class QualifiedColumn:
             source = at.source(query.name)
             if source is not None:
                 return {name: (kind,) for name, kind in source.relation.types.items()}, False
-            if _is_open(at):
+            if is_open(at):
                 later = self._later(at, query.name)
-                read = _read_as(query) if self.catalog.forward else {}
-                return {name: _awaited(read, kinds) for name, kinds in later.items()}, True
+                read = read_as(query) if self.catalog.forward else {}
+                return {name: awaited(read, kinds) for name, kinds in later.items()}, True
         return None, False
 
     def _later(self, query: Query, name: str) -> dict[str, tuple[str, ...]]:
@@ -538,14 +437,14 @@ class QualifiedColumn:
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query in which it was used."""
-        found, is_open = self._known(query)
+        found, is_later = self._known(query)
         assert self.variant is not None and found is not None
         if self.catalog.is_never(name):
             return None
         if not self.variant:
             return _used(query, query.name, name, UNKNOWN)
-        types = found.get(name, _guesses(self.catalog, query) if is_open and self.catalog.forward else ())
-        types = (_settled(query, query.name, name, types) if is_open else ()) or types
+        types = found.get(name, guesses(self.catalog.types, query) if is_later and self.catalog.forward else ())
+        types = (settled_before(query, query.name, name, types) if is_later else ()) or types
         return _used(query, query.name, name, types[self.variant - 1]) if len(types) >= self.variant else None
 
     def suggested(self, query: Query) -> Iterable[str]:

@@ -6,6 +6,7 @@ each is a column of that type.  A `Query` is immutable; queries within queries a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -26,8 +27,10 @@ __all__ = [
     "bind",
     "conflicts",
     "depends",
+    "is_open",
     "known_names",
     "needed",
+    "queries_in_scope",
     "refer",
     "remaining",
     "type_of",
@@ -245,6 +248,19 @@ class Query(NamedTuple):
         if own is None or own.relation is None or own.read or self.aggregated:
             return self.tables
         return ((own.name, own.relation), *self.tables)
+
+
+def queries_in_scope(query: Query) -> Iterable[Query]:
+    """The queries whose columns may be used, the nearest first."""
+    at: Query | None = query
+    while at is not None:
+        yield at
+        at = None if at.is_local else at.outside
+
+
+def is_open(query: Query) -> bool:
+    """Are its sources still to come?"""
+    return not query.bound and query.clause is Clause.SELECT
 
 
 def refer(query: Query, used: Pending) -> Query | None:

@@ -18,10 +18,9 @@ from guided.grammar.sql.query.typed.columns import (
     Catalog,
     QualifiedColumn,
     Qualifier,
-    queries_in_scope,
 )
 from guided.grammar.sql.query.typed.relations import bare_columns
-from guided.grammar.sql.query.typed.scope import Column, Query, remaining
+from guided.grammar.sql.query.typed.scope import Column, Query, queries_in_scope, remaining
 
 __all__ = ["TermColumn", "TermQualifier", "nameable", "sole_column"]
 
