@@ -23,11 +23,11 @@ from guided.grammar.attributed.nodes import (
 from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query.typed import alternatives, functions
 from guided.grammar.sql.query.typed import changes as do
+from guided.grammar.sql.query.typed.columns.terms import TermQualifier
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.frames import CONDITION, Calling, Operand
 from guided.grammar.sql.query.typed.literals import numbers_of
 from guided.grammar.sql.query.typed.scope import Clause, Column, Query
-from guided.grammar.sql.query.typed.terms import TermQualifier
 from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, coerces, is_literal, members, only
 from guided.grammar.sql.query.typed.windows import directed, ordering, over
 

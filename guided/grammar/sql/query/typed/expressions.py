@@ -28,8 +28,9 @@ from guided.grammar.attributed.nodes import (
 from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query.typed import alternatives, frames, new_names, queries
 from guided.grammar.sql.query.typed import changes as do
-from guided.grammar.sql.query.typed import columns as names
 from guided.grammar.sql.query.typed.calls import COMMA, begin_group, begin_grouping, call, end_group, end_kind
+from guided.grammar.sql.query.typed.columns import references as names
+from guided.grammar.sql.query.typed.columns.catalog import MOST_VARIANTS, Catalog
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.frames import UNKNOWN
 from guided.grammar.sql.query.typed.literals import (
@@ -164,7 +165,7 @@ def finish(query: Query) -> str:
     return frames.finish(top)
 
 
-def expression(dialect: TypedDialect, catalog: names.Catalog, body: Rule, query: Rule) -> tuple[Node, Node]:
+def expression(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule) -> tuple[Node, Node]:
     """Any expression, and any operand; ``body`` is the rule that it will be, ``query`` that of queries."""
     signs = choice(*(seq(Action(do.sign(text)), Sign(text)) for text in "-+"))
     prefixes = Star(choice(seq(Action(do.negation), words("NOT")), signs))
@@ -263,9 +264,9 @@ def _row(dialect: TypedDialect, one: Node, body: Node, query: Node) -> Node:
     return Choice(tuple(options.values()), lambda query: places.get(finish(query), -1))
 
 
-def columns(catalog: names.Catalog) -> tuple[list[Name], Node]:
+def columns(catalog: Catalog) -> tuple[list[Name], Node]:
     """Columns without a qualifier, by variants, and with one."""
-    variants = range(names.MOST_VARIANTS + 1)
+    variants = range(MOST_VARIANTS + 1)
     bare = [Name(names.BareColumn(catalog, variant)) for variant in variants]
     anything = names.QualifiedColumn(catalog, None)
     qualified = seq(
@@ -275,7 +276,7 @@ def columns(catalog: names.Catalog) -> tuple[list[Name], Node]:
     return bare, qualified
 
 
-def _operand(dialect: TypedDialect, catalog: names.Catalog, body: Rule, query: Rule) -> Node:
+def _operand(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule) -> Node:
     """One operand."""
     bare, qualified = columns(catalog)
     constants = [
@@ -336,7 +337,7 @@ def _operand(dialect: TypedDialect, catalog: names.Catalog, body: Rule, query: R
     return Choice(options, preferred)
 
 
-def _grouping(dialect: TypedDialect, catalog: names.Catalog) -> Node:
+def _grouping(dialect: TypedDialect, catalog: Catalog) -> Node:
     """GROUPING and its columns."""
     any_type = seq(Name(names.Qualifier(catalog, names.QualifiedColumn(catalog, 0))), Sign("."),
                    Name(names.QualifiedColumn(catalog, 0)))  # fmt: skip

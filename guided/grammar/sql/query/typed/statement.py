@@ -19,9 +19,11 @@ from guided.grammar.attributed.nodes import (
     words,
 )
 from guided.grammar.sql.query.typed import changes as do
-from guided.grammar.sql.query.typed import clauses, new_names, queries, terms
-from guided.grammar.sql.query.typed import columns as names
+from guided.grammar.sql.query.typed import clauses, new_names, queries
 from guided.grammar.sql.query.typed.calls import windowed_call
+from guided.grammar.sql.query.typed.columns import terms
+from guided.grammar.sql.query.typed.columns.catalog import Catalog
+from guided.grammar.sql.query.typed.columns.references import Qualifier
 from guided.grammar.sql.query.typed.compounds.brackets import bracketed
 from guided.grammar.sql.query.typed.compounds.values import values
 from guided.grammar.sql.query.typed.dialect import TypedDialect
@@ -41,7 +43,7 @@ MOST_POSITION = 40
 """Columns of the result that GROUP BY may name by position."""
 
 
-def select(dialect: TypedDialect, catalog: names.Catalog) -> Node:
+def select(dialect: TypedDialect, catalog: Catalog) -> Node:
     """The SELECT statements over a catalog."""
     body, query, operand = Rule("expression"), Rule("query"), Rule("query as an operand")
     body.body, one = expression(dialect, catalog, body, operand)
@@ -51,9 +53,7 @@ def select(dialect: TypedDialect, catalog: names.Catalog) -> Node:
     return seq(query, maybe(Sign(";")))
 
 
-def _compound(
-    dialect: TypedDialect, catalog: names.Catalog, body: Rule, query: Rule, one: Node, *, leads: bool
-) -> Node:
+def _compound(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule, one: Node, *, leads: bool) -> Node:
     """A query; ``leads`` says that its first part may be in brackets."""
     core = choice(_core(dialect, catalog, body, query, one), values(body))
     inner = bracketed(query)
@@ -68,7 +68,7 @@ def _compound(
     return seq(maybe(_with(catalog, query)), first, Star(more), maybe(_order(dialect, body)), maybe(_limit()))
 
 
-def _with(catalog: names.Catalog, query: Node) -> Node:
+def _with(catalog: Catalog, query: Node) -> Node:
     hint = maybe(maybe(words("NOT")), words("MATERIALIZED"))
     # Where tables may read themselves, a name is that of the table in queries before it, too.
     known = frozenset((*catalog.relations, *(name for of in catalog.schemas.values() for name in of)))
@@ -120,7 +120,7 @@ def _limit() -> Node:
     )
 
 
-def _core(dialect: TypedDialect, catalog: names.Catalog, body: Rule, query: Rule, one: Node) -> Node:
+def _core(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule, one: Node) -> Node:
     apart, there_is = terms.sole_column(catalog, clauses.begin_distinct_on, clauses.end_distinct_on)
     on = seq(Action(there_is), words("ON"), _OPEN, listed(apart, _COMMA), _CLOSE)
     where = seq(words("WHERE"), Action(clauses.begin_where), body, Action(do.end))
@@ -141,7 +141,7 @@ def _core(dialect: TypedDialect, catalog: names.Catalog, body: Rule, query: Rule
     )
 
 
-def _group(dialect: TypedDialect, catalog: names.Catalog, body: Node) -> Node:
+def _group(dialect: TypedDialect, catalog: Catalog, body: Node) -> Node:
     """GROUP BY and HAVING; without them nothing may be left to group."""
     place = choice(*(Literal(LiteralForm.NUMBER, Place(place)) for place in range(MOST_POSITION)))
     named = Name(new_names.OutputName())
@@ -173,12 +173,12 @@ def _qualify(dialect: TypedDialect, body: Rule, query: Node, one: Node) -> Node:
     return maybe(words("QUALIFY"), begin, choice(seq(Action(clauses.has_window), body), first), Action(do.end))
 
 
-def _items(dialect: TypedDialect, catalog: names.Catalog, body: Node) -> Node:
+def _items(dialect: TypedDialect, catalog: Catalog, body: Node) -> Node:
     alias, implied = Name(new_names.AliasOfColumn()), Name(new_names.AliasOfColumn(dialect.keywords))
     named = Choice(
         (seq(), choice(seq(words("AS"), alias), implied)), lambda query: 1 if new_names.wanted(query) else -1
     )
-    every = Name(names.Qualifier(catalog))
+    every = Name(Qualifier(catalog))
     value = choice(body, seq(rows_of_call(dialect, body), casts(dialect))) if dialect.selected_rows else body
     item = Choice(
         (
@@ -200,7 +200,7 @@ def _items(dialect: TypedDialect, catalog: names.Catalog, body: Node) -> Node:
     return seq(item, Star(more, lambda query: bool(new_names.wanted(query)) or clauses.lacks_columns(query)))
 
 
-def _sources(dialect: TypedDialect, catalog: names.Catalog, body: Node, query: Node) -> Node:
+def _sources(dialect: TypedDialect, catalog: Catalog, body: Node, query: Node) -> Node:
     settled = Action(clauses.settled_sources)
     functions = rows(dialect, body)
     plain = choice(_source(dialect, catalog, query), functions)
@@ -236,7 +236,7 @@ def _sources(dialect: TypedDialect, catalog: names.Catalog, body: Node, query: N
 
 
 def _source(
-    dialect: TypedDialect, catalog: names.Catalog, query: Node, *, joined: bool = False, nullable: bool = False
+    dialect: TypedDialect, catalog: Catalog, query: Node, *, joined: bool = False, nullable: bool = False
 ) -> Node:
     table = _table(dialect, catalog, joined=joined, nullable=nullable)
     return choice(table, _derived(dialect, query))
@@ -253,7 +253,7 @@ def _derived(dialect: TypedDialect, query: Node, *, lateral: bool = False) -> No
 
 
 def _table(
-    dialect: TypedDialect, catalog: names.Catalog, *, joined: bool, merged: bool = False, nullable: bool = False
+    dialect: TypedDialect, catalog: Catalog, *, joined: bool, merged: bool = False, nullable: bool = False
 ) -> Node:
     named = choice(seq(words("AS"), Name(sources.AliasOfSource())), Name(sources.AliasOfSource(dialect.keywords)))
     name = sources.TableName(catalog, joined=joined, merged=merged, nullable=nullable)

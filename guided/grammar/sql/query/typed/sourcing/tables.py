@@ -8,7 +8,7 @@ from guided.grammar.attributed.nodes import Names
 from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed import clauses
-from guided.grammar.sql.query.typed.columns import Catalog
+from guided.grammar.sql.query.typed.columns.catalog import Catalog
 from guided.grammar.sql.query.typed.relations import Relation, Source, bare_columns
 from guided.grammar.sql.query.typed.scope import Query, unbound
 from guided.grammar.sql.query.typed.sourcing.full_joins import joins

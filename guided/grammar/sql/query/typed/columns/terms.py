@@ -12,10 +12,9 @@ from guided.grammar.attributed.nodes import Action, Name, NameKind, Names, Node,
 from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query.typed.changes import Change
 from guided.grammar.sql.query.typed.clauses import is_sortable
-from guided.grammar.sql.query.typed.columns import (
-    MOST_VARIANTS,
+from guided.grammar.sql.query.typed.columns.catalog import MOST_VARIANTS, Catalog
+from guided.grammar.sql.query.typed.columns.references import (
     BareColumn,
-    Catalog,
     QualifiedColumn,
     Qualifier,
 )

@@ -1,0 +1,114 @@
+"""The relations of a database by name, and the types that columns of each name have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from guided.grammar.attributed.words import Words, words_of
+from guided.grammar.sql.query.typed.dialect import TypedDialect
+from guided.grammar.sql.query.typed.relations import Relation
+from guided.grammar.sql.query.typed.scope import Query
+from guided.grammar.sql.query.typed.types import OTHER
+from guided.grammar.sql.schema import DatabaseSchema
+
+__all__ = ["MOST_VARIANTS", "Catalog"]
+
+MOST_VARIANTS = 7
+"""Types that a column of one name may have in different tables."""
+
+
+class Recent:
+    """What was found of the columns of one query, the last that was asked about: variants ask one after another."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Query | None, dict[Any, Any]] = (None, {})
+
+    def of(self, query: Query) -> dict[Any, Any]:
+        """What is known of a query so far."""
+        last, known = self._last
+        if last is not query:
+            known = {}
+            self._last = query, known
+        return known
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """The relations of a database by name."""
+
+    relations: dict[str, Relation]
+    schemas: dict[str, dict[str, Relation]]
+    """All relations by schema."""
+    forward: bool = True
+    """May SELECT use names that only a sub-query in FROM will define?"""
+    undefinable: frozenset[str] = frozenset()
+    """The names that no sub-query may define, so that only tables have such columns."""
+    recent: Recent = field(default_factory=Recent, repr=False, compare=False)
+
+    @staticmethod
+    def of(schema: DatabaseSchema, dialect: TypedDialect, *, forward: bool) -> Catalog:
+        """The tables as relations."""
+        lexis, declared = dialect.lexis, dialect.declared
+        default = schema.default_schema or ""
+        found: dict[str, dict[str, Relation]] = {}
+        for table in schema.tables:
+            columns = tuple((lexis.folded(one.name, True), declared(one.type)) for one in table.columns)
+            key = frozenset(lexis.folded(name, True) for name in table.primary_key if dialect.system.depends_on_keys)
+            place = found.setdefault(lexis.folded(table.schema or default, True), {})
+            place.setdefault(lexis.folded(table.name, True), Relation(columns, key))
+        return Catalog(
+            found.get(default, {}), {name: one for name, one in found.items() if name}, forward, dialect.system.moments
+        )
+
+    @cached_property
+    def tables(self) -> Words:
+        """The names of all relations."""
+        return words_of(self.relations)
+
+    @cached_property
+    def with_columns(self) -> Words:
+        """Those that have columns which can be named."""
+        return words_of(name for name, relation in self.relations.items() if relation.types)
+
+    @cached_property
+    def types(self) -> dict[str, tuple[str, ...]]:
+        """The types of columns by name, those of most tables first; none of those that no cast leads to."""
+        count: dict[str, dict[str, int]] = {}
+        every = (*self.relations.values(), *(one for of in self.schemas.values() for one in of.values()))
+        for relation in dict.fromkeys(every):
+            for name, kind in relation.types.items():
+                types = count.setdefault(name, {})
+                if kind != OTHER:
+                    types[kind] = types.get(kind, 0) + 1
+        return {name: tuple(sorted(types, key=lambda kind: -types[kind])) for name, types in count.items()}
+
+    @cached_property
+    def unsorted(self) -> frozenset[str]:
+        """The names of columns that have no order in some table."""
+        every = (*self.relations.values(), *(one for of in self.schemas.values() for one in of.values()))
+        return frozenset().union(*(relation.unsorted for relation in every))
+
+    @cached_property
+    def by_variant(self) -> tuple[Words, ...]:
+        """The names with so many types or more; all of them first."""
+        return tuple(
+            words_of(name for name, types in self.types.items() if len(types) >= place)
+            for place in range(MOST_VARIANTS + 1)
+        )
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Names that are not like any other: of all columns, whose types are known, and those that none can define."""
+        return self.undefinable.union(self.types)
+
+    def is_never(self, name: str) -> bool:
+        """Can no source have a column of a name?"""
+        return name in self.undefinable and name not in self.types
+
+    @cached_property
+    def longest(self) -> int:
+        """The most bytes of a name in quotes."""
+        names = [*self.schemas, *(name for of in self.schemas.values() for name in of), *self.relations, *self.types]
+        return 2 + max((len(name.encode("utf-8", "surrogatepass")) + name.count('"') for name in names), default=0)
