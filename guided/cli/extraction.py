@@ -122,17 +122,18 @@ class Extraction:
     def some(self, texts: Sequence[str], *, quiet: bool) -> list[Written | GuidedError]:
         """The results for a few texts, generated together; a text that cannot be done has its error instead."""
         from guided.cli.methods.writing import compares_texts
-        from guided.cli.models import budget_for, worded
+        from guided.cli.models import budget_for
         from guided.hf.extraction import extraction_request
+        from guided.hf.front.encoding import as_asked
 
         results: list[Written | GuidedError] = []
         ready: list[int] = []
         prompts: list[Any] = []
         budgets: list[int] = []
         for index, text in enumerate(texts):
-            prompt, n_tokens = worded(self.loaded, extraction_request(self.name, self.schema, text))
             try:
-                budgets.append(budget_for(self.loaded, self.constraint, n_tokens, self.how.max_new_tokens))
+                prompt, ids = as_asked(extraction_request(self.name, self.schema, text), self.loaded.tokenizer)
+                budgets.append(budget_for(self.loaded, self.constraint, len(ids), self.how.max_new_tokens))
             except GuidedError as error:
                 results.append(error)
                 continue

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from guided.hf import Generation, LoadedModel
     from guided.steer import Stack
 
-__all__ = ["budget_for", "compile_for", "generate_batch", "load_model", "seed_draws", "silence", "worded"]
+__all__ = ["budget_for", "compile_for", "generate_batch", "load_model", "seed_draws", "silence"]
 
 DEFAULT_NEW_TOKENS = 512
 """Budget without --max-new-tokens, where the model has room: about 2,000 characters of JSON."""
@@ -111,16 +111,6 @@ def seed_draws(how: Decoding) -> None:
     import torch
 
     torch.manual_seed(how.seed)
-
-
-def worded(model: LoadedModel, prompt: str) -> tuple[Any, int]:
-    """A prompt as `guided.generate` takes it, through the chat template where the model has one, and its tokens."""
-    tokenizer = model.tokenizer
-    if not getattr(tokenizer, "chat_template", None):
-        return prompt, len(tokenizer(prompt)["input_ids"])
-    conversation = [{"role": "user", "content": prompt}]
-    text = tokenizer.apply_chat_template(conversation, add_generation_prompt=True, tokenize=False)
-    return conversation, len(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
 def budget_for(model: LoadedModel, constraint: Constraint, n_prompt: int, wanted: int | None) -> int:

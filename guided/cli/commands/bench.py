@@ -81,10 +81,11 @@ def speculation(
         guided bench speculation person.json --texts letters.jsonl --model Qwen/Qwen2.5-0.5B-Instruct
         guided bench speculation answer.gbnf --texts prompts.jsonl --model ./target --draft-model ./small
     """
-    from guided.cli.models import budget_for, compile_for, load_model, worded
+    from guided.cli.models import budget_for, compile_for, load_model
     from guided.draft import Chain, Confidence, Drafting, Fixed, Model, PromptLookup, auto
     from guided.hf.draft_measurement import measure_drafts
     from guided.hf.extraction import extraction_request
+    from guided.hf.front.encoding import as_asked
     from guided.hf.language_model import TransformersModel
 
     if running.sample or running.temperature:
@@ -106,9 +107,9 @@ def speculation(
     budget = max_new_tokens
     for item in items:
         asked = item.text if read.schema is None else extraction_request(running.model, read.schema, item.text)
-        prompt, n_tokens = worded(loaded, asked)
-        budget = min(budget, budget_for(loaded, constraint, n_tokens, max_new_tokens))
-        prompts.append(_ids(loaded.tokenizer, prompt))
+        _, ids = as_asked(asked, loaded.tokenizer)
+        budget = min(budget, budget_for(loaded, constraint, len(ids), max_new_tokens))
+        prompts.append(ids)
     with counting("measuring", len(prompts), quiet=as_json) as advance:
         lines = measure_drafts(
             loaded, prompts, [constraint] * len(prompts), drafts, max_tokens=budget, done=lambda _: advance(1)
@@ -117,14 +118,6 @@ def speculation(
         print_json({"model": running.model, "texts": len(prompts), "ways": [_record(line, lines[0]) for line in lines]})
     else:
         _show(lines)
-
-
-def _ids(tokenizer: Any, prompt: Any) -> list[int]:
-    """The tokens of a prompt, through the chat template where it is a conversation."""
-    if isinstance(prompt, str):
-        return list(tokenizer(prompt)["input_ids"])
-    text = tokenizer.apply_chat_template(prompt, add_generation_prompt=True, tokenize=False)
-    return list(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
 def _record(line: Line, plain: Line) -> dict[str, Any]:

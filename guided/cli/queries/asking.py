@@ -105,13 +105,14 @@ class Asking:
 
         Raises `GuidedError` for an empty question, `LimitError` for one that leaves the model no room.
         """
-        from guided.cli.models import budget_for, worded
+        from guided.cli.models import budget_for
         from guided.eval.requests import sql_request
+        from guided.hf.front.encoding import as_asked
 
         if not question.strip():
             raise GuidedError("the question is empty", remedy='Ask something: "How many users are there?"')
-        prompt, n_tokens = worded(self.ready.loaded, sql_request(self.model, self.database, question))
-        return prompt, budget_for(self.ready.loaded, self.constraint, n_tokens, self.how.max_new_tokens)
+        prompt, ids = as_asked(sql_request(self.model, self.database, question), self.ready.loaded.tokenizer)
+        return prompt, budget_for(self.ready.loaded, self.constraint, len(ids), self.how.max_new_tokens)
 
     def write(self, prompt: Any, budget: int, *, traces: Sequence[Any] = (), quiet: bool) -> Written:
         """The statement for a prompt; with ``--rerank`` the one whose answer most samples agree on."""

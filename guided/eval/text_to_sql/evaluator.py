@@ -25,6 +25,7 @@ from guided.eval.text_to_sql.results import SqlMethod, SqlOutcome, SqlRecord, Sq
 from guided.grammar.sql import DatabaseSchema, QueryResult, reflect, run_query
 from guided.grammar.sql.connection import open_session
 from guided.grammar.sql.matching import holds_result, same_result
+from guided.hf.front.encoding import as_asked
 
 __all__ = ["SqlEvaluator", "statement_of"]
 
@@ -134,10 +135,10 @@ class SqlEvaluator:
     def _answered(self, question: SqlQuestion, database: _Database, method: SqlMethod) -> dict[str, Any]:
         """What the model writes, whether it runs, and whether it is right."""
         asked = f"{question.question.strip()} ({question.hint.strip()})" if question.hint.strip() else question.question
-        prompt, n_tokens = self._worded(sql_request(self.loaded.name, database.schema, asked))
+        prompt, ids = as_asked(sql_request(self.loaded.name, database.schema, asked), self.loaded.tokenizer)
         most = self.settings.max_new_tokens
-        if self._room is not None and n_tokens + _LEAST_TOKENS <= self._room:
-            most = min(most, self._room - n_tokens)
+        if self._room is not None and len(ids) + _LEAST_TOKENS <= self._room:
+            most = min(most, self._room - len(ids))
         constraint = database.constraint if method is SqlMethod.GUIDED else None
         options: dict[str, Any] = {"do_sample": False, "num_beams": 1}
         if self.settings.temperature is not None:
@@ -150,15 +151,6 @@ class SqlEvaluator:
         statement = made.text if constraint is not None else statement_of(made.text)
         known = {"sql": statement, "tokens": len(made.token_ids), "seconds": seconds}
         return {**known, **self._judged(question, database, statement)}
-
-    def _worded(self, request: str) -> tuple[Any, int]:
-        """The prompt as `guided.generate` takes it, and its tokens."""
-        tokenizer = self.loaded.tokenizer
-        if not getattr(tokenizer, "chat_template", None):
-            return request, len(tokenizer(request)["input_ids"])
-        conversation = [{"role": "user", "content": request}]
-        text = tokenizer.apply_chat_template(conversation, add_generation_prompt=True, tokenize=False)
-        return conversation, len(tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def _seed(self, question: SqlQuestion) -> int:
         """The same wherever and in whatever order the question is answered."""

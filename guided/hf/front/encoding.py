@@ -12,6 +12,7 @@ from guided.vocab import Vocabulary
 
 __all__ = [
     "Conversation",
+    "as_asked",
     "beginning_of_text",
     "check_room",
     "encode_prompt",
@@ -21,6 +22,7 @@ __all__ = [
     "pad_id",
     "padded",
     "prompt_ids",
+    "text_ids",
 ]
 
 Conversation: TypeAlias = "Sequence[Mapping[str, str]]"
@@ -45,8 +47,8 @@ def is_single(prompt: Any) -> bool:
 def encode_prompt(prompt: str | Conversation, tokenizer: Any, chat: bool) -> list[int]:
     """The tokens of a text or conversation, never none of them; ``chat`` makes a text a user's message.
 
-    Raises `GuidedError` for a conversation without a chat template, and for an empty prompt where the tokenizer has no
-    beginning.
+    Raises `GuidedError` for a conversation without a chat template, for an empty prompt where the tokenizer has no
+    beginning, and as `text_ids`.
     """
     if chat or not isinstance(prompt, str):
         if not getattr(tokenizer, "chat_template", None):
@@ -55,9 +57,9 @@ def encode_prompt(prompt: str | Conversation, tokenizer: Any, chat: bool) -> lis
             )
         messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
         text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
-        ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+        ids = text_ids(tokenizer, text, special=False)
     else:
-        ids = tokenizer(prompt)["input_ids"]
+        ids = text_ids(tokenizer, prompt)
     if not ids:
         if tokenizer.bos_token_id is None:
             raise GuidedError(
@@ -66,6 +68,33 @@ def encode_prompt(prompt: str | Conversation, tokenizer: Any, chat: bool) -> lis
             )
         ids = [tokenizer.bos_token_id]
     return list(ids)
+
+
+def as_asked(text: str, tokenizer: Any) -> tuple[str | Conversation, list[int]]:
+    """A text as a model is asked it, a user's message where there is a chat template, and the tokens of that.
+
+    Raises `GuidedError` as `encode_prompt`.
+    """
+    prompt: str | Conversation = text
+    if getattr(tokenizer, "chat_template", None):
+        prompt = [{"role": "user", "content": text}]
+    return prompt, encode_prompt(prompt, tokenizer, chat=False)
+
+
+def text_ids(tokenizer: Any, text: str, *, special: bool = True) -> list[int]:
+    """The tokens of a text, with the special ones that the tokenizer puts around it if ``special``.
+
+    Raises `GuidedError` for half of a surrogate pair: JSON escapes and arguments that are not UTF-8 can hold one.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise GuidedError(
+            "a text has half of a surrogate pair, which is no character",
+            where=f"character {error.start}, {text[error.start]!a}",
+            remedy="Leave it out, or give the text as UTF-8.",
+        ) from None
+    return list(tokenizer(text, add_special_tokens=special)["input_ids"])
 
 
 def beginning_of_text(tokenizer: Any) -> list[int]:

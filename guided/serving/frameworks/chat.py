@@ -11,6 +11,7 @@ from typing import Any
 
 from guided.errors import GuidedError, UnsupportedError
 from guided.grammar.given import reader_of
+from guided.hf.front.encoding import encode_prompt
 from guided.hf.generate import Generation, generate
 from guided.hf.loading import LoadedModel, load
 
@@ -78,7 +79,9 @@ class Chat:
         cuts = [at for each in stop or () if each and (at := text.find(each)) >= 0]
         if cuts:
             text, finished = text[: min(cuts)], True
-        return Answer(text, finished, self._length(prompt), len(made.token_ids))
+        return Answer(
+            text, finished, len(encode_prompt(prompt, self.loaded.tokenizer, chat=False)), len(made.token_ids)
+        )
 
     def value(self, messages: Sequence[Mapping[str, Any]], kind: Any, **options: Any) -> Any:
         """An object of a type, or the data of a schema; ``options`` as for `answer`.
@@ -86,13 +89,6 @@ class Chat:
         Raises `TextError` where the answer was cut, and what the type's own validation raises.
         """
         return reader_of(kind)(whole(self.answer(messages, kind, **options)).text)
-
-    def _length(self, prompt: Any) -> int:
-        tokenizer = self.loaded.tokenizer
-        if not isinstance(prompt, str):
-            prompt = tokenizer.apply_chat_template(prompt, add_generation_prompt=True, tokenize=False)
-            return len(tokenizer(prompt, add_special_tokens=False)["input_ids"])
-        return len(tokenizer(prompt)["input_ids"])
 
 
 def chat_of(model: str | LoadedModel | Chat) -> Chat:

@@ -96,17 +96,18 @@ def test_a_batch_keeps_order_and_names(guided_cli, person, model_folder, tmp_pat
         '{"id": "g", "text": "Grace was 85"}',
         '"line\u2028separator"',
         '"' + "word " * 2000 + '"',
+        r'"half of a pair: \ud800"',
     ]
     path = tmp_path / "texts.jsonl"
     path.write_text("\n".join(lines))
     result = guided_cli("extract", "-s", person, "--batch", path, "-m", model_folder, "--batch-size", 3)
     records = [json.loads(line) for line in result.stdout.splitlines()]
-    assert [one["id"] for one in records] == [0, "g", 2, 3]
+    assert [one["id"] for one in records] == [0, "g", 2, 3, 4]
     for one in records[:3]:
         jsonschema.validate(one["value"], PERSON)
-    assert records[3]["error"]["kind"] == "LimitError"
+    assert [one["error"]["kind"] for one in records[3:]] == ["LimitError", "GuidedError"]
     assert result.exit_code == 1
-    assert "1 of 4 texts failed" in one_line(result.stderr)
+    assert "2 of 5 texts failed" in one_line(result.stderr)
 
 
 def test_a_text_of_a_batch_has_the_room_that_it_has_alone(guided_cli, model_folder, tmp_path):

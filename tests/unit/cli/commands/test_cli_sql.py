@@ -287,6 +287,17 @@ def test_questions_of_no_and_of_many_characters(guided_cli, database, model_fold
         assert said in one_line(result.stderr)
 
 
+def test_half_of_a_surrogate_pair_is_the_fault_of_its_line_alone(guided_cli, database, model_folder, tmp_path):
+    """As an argument that is no UTF-8 has it, or a JSON escape: the tokenizer would raise a TypeError."""
+    result = guided_cli("sql", "--db", database, "Who is \udcff old?", "-m", model_folder)
+    assert result.exit_code == 2 and "half of a surrogate pair" in one_line(result.stderr)
+    questions = tmp_path / "questions.jsonl"
+    questions.write_text('"Who is \\ud800 old?"\n"Who is old?"\n')
+    result = guided_cli("sql", "--db", database, "-m", model_folder, "--batch", questions, "--max-new-tokens", 40)
+    first, second = map(json.loads, result.stdout.splitlines())
+    assert "half of a surrogate pair" in first["error"]["message"] and "rows" in second
+
+
 def test_databases_that_cannot_be_asked(guided_cli):
     for url, said in (
         ("postgresql://user:secret@127.0.0.1:1/x", "Check the host and the port"),
