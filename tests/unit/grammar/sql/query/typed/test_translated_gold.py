@@ -38,6 +38,8 @@ def tables(schema: DatabaseSchema) -> Iterator[str]:
         for column in table.columns:
             kind = next((name for mark, name in _TYPES if mark in column.type.upper()), "text")
             columns.append(f"{quoted(column.name)} {kind}")
+        if table.primary_key:
+            columns.append(f"PRIMARY KEY ({', '.join(map(quoted, table.primary_key))})")
         yield f"CREATE TABLE {quoted(table.name)} ({', '.join(columns)})"
 
 
