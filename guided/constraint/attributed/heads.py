@@ -13,11 +13,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 from guided import tokenset
+from guided.constraint.attributed.spelled import SpelledRun
 from guided.constraint.attributed.tables import Run, quoted_run, word_run
 from guided.constraint.attributed.walks import Starts, Walks
 from guided.constraint.per_vocabulary import PerVocabulary
 from guided.grammar.attributed.first import Begun
 from guided.grammar.attributed.lexis import BLANKS, MOST_BLANKS, POINT, Lexis, is_word_byte
+from guided.grammar.attributed.spellings import Spellings
 from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["AFTER_NUMBER", "AFTER_WORD", "ONWARD", "Begin", "Head", "Heads"]
@@ -153,7 +155,7 @@ class Heads:
         self._sign_ends: dict[str, frozenset[int]] = {}
         self._numbers: dict[tuple[Starts, bytes], Numbers] = {}
         self._runs: dict[Starts, dict[bytes, list[int]]] = {}
-        self._begun: dict[tuple[Starts, int], Starts] = {}
+        self._spelled: dict[tuple[Spellings | None, int | None], SpelledRun] = {}
 
     @staticmethod
     def of(vocabulary: Vocabulary, lexis: Lexis) -> Heads:
@@ -179,11 +181,12 @@ class Heads:
         found = (self.walks.children(node).get(byte) for node in nodes for byte in some)
         return [child for child in found if child is not None]
 
-    def begun(self, starts: Starts, byte: int) -> Starts:
-        """The nodes behind the first byte of a literal."""
-        found = self._begun.get((starts, byte))
+    def spelled(self, spellings: Spellings | None, quote: int | None) -> SpelledRun:
+        """What reads literals in a quote, or numbers, that are held to a spelling; numbers also to none."""
+        found = self._spelled.get((spellings, quote))
         if found is None:
-            found = self._begun[starts, byte] = self.walks.starts(self.after(starts.nodes.tolist(), (byte,)))
+            excluded = b"" if quote is None else self.lexis.ends_run(chr(quote))
+            found = self._spelled[spellings, quote] = SpelledRun(spellings, quote, excluded)
         return found
 
     def after_sign(self, sign: str) -> frozenset[int]:

@@ -8,9 +8,8 @@ another head (`heads`).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from guided.grammar.attributed.lexis import MOST_BLANKS, MOST_NAME, POINT, ascii
 from guided.grammar.attributed.nodes import LiteralForm
 from guided.grammar.attributed.spellings import Spellings
 from guided.grammar.attributed.states import ANY, MOST_QUOTED, WHOLE, At, Reading, read_lexeme
-from guided.grammar.attributed.threads import Lexeme, LexemeKind, Place, Thread
+from guided.grammar.attributed.threads import Lexeme, LexemeKind, Place, Stack, Thread
 from guided.grammar.attributed.watched import Log, Memory, watched
 from guided.grammar.attributed.words import Words, words_of
 from guided.vocab.vocabulary import Vocabulary
@@ -37,12 +36,10 @@ UNHEARD = "\x01"
 """A name that no text holds: it stands for all that mean nothing yet."""
 _QUOTE = ord("'")
 _BRACKET = frozenset(b"(")
-_DIGITS = b"0123456789"
+_AFTER_DIGITS = frozenset(range(256)) - AFTER_NUMBER
 _ALL = frozenset(range(256))
 _OTHERS = 1024
 """Heads behind such names that are remembered."""
-_STEPPED = 1024
-"""Walks along literals that are held to regular expressions which are remembered: 16 MB of rows at 128,000 tokens."""
 _REMEMBERED = 1 << 26
 """Bytes of parts of rows that are remembered, with what was read for them."""
 _SPANS = 1 << 14
@@ -66,7 +63,6 @@ class Rows:
         self.root = self.walks.starts([0])
         self.others: Kept[tuple[Walked, frozenset[str]], Head | None] = Kept(_OTHERS)
         """The heads behind names that mean nothing, by those that do."""
-        self.stepped: Kept[tuple[Hashable, ...], _Stepped] = Kept(_STEPPED)
         self.memory = Memory(_REMEMBERED)
         self._spans: Kept[At, tuple[Span, ...] | None] = Kept(_SPANS)
         self._last: tuple[At | None, tokenset.Row | None] = (None, None)
@@ -158,14 +154,6 @@ class Rows:
         found |= self.walks.tokens_at(nodes)
 
 
-class _Stepped(NamedTuple):
-    """What becomes of tokens that go on with a literal."""
-
-    row: tokenset.Row
-    ends: tuple[tuple[Reading, bytes, Head], ...]
-    """Where it may be over in others: how and what was read of it, and the head behind."""
-
-
 _UNHEARD_BEFORE = Free(Reading.BLANK)
 
 
@@ -180,7 +168,6 @@ class _Writing:
         self.walks = rows.walks
         self.root = rows.root
         self.others = rows.others
-        self.stepped = rows.stepped
         self.row = np.zeros(rows.vocabulary.n_words, np.uint32)
         self._groups: list[Group] = []
         self._blanks: list[tuple[list[Thread], tokenset.Row, Free | None]] = []
@@ -428,23 +415,34 @@ class _Writing:
             numbers = self.heads.numbers(starts, text)
             self._free(numbers.row, Reading.NUMBER)
             self._lexeme_over(numbers.behind, At(place, Reading.NUMBER, b"0"))
-        elif sets and all(isinstance(values, Words) for values in sets):
-            for values in sets:
-                assert isinstance(values, Words)
-                walked = self.walks.words(starts, values, text, False, ONWARD)
-                self._allow(walked.row)
-                for crossing in walked.crossings:
-                    self._crossed(At(place, Reading.NUMBER, text + crossing.text), [crossing.node], AFTER_NUMBER)
-        elif sets and text:
-            self._stepped(starts, At(place, Reading.NUMBER, text))
-        elif sets:
-            for byte in _DIGITS:
-                after_digit = self.language.step(At(place, Reading.BLANK, b""), byte)
-                begun = self.heads.begun(starts, byte)
-                if after_digit is not None and begun.nodes.size:
-                    self._allow(begun.row)
-                    self._stepped(begun, after_digit)
-                    self._crossed(after_digit, begun.nodes.tolist(), AFTER_NUMBER)
+            return
+        for values in dict.fromkeys(sets):
+            if isinstance(values, Words):
+                walked = self.walks.words(starts, values, text, False, _AFTER_DIGITS)
+            else:
+                walked = self._spelled(starts, values, text, None, _AFTER_DIGITS)
+            self._allow(walked.row)
+            self._literals_over(place, Reading.NUMBER, text, walked.crossings, AFTER_NUMBER)
+
+    def _spelled(
+        self, starts: Starts, values: Spellings | None, text: bytes, quote: int | None, onward: frozenset[int]
+    ) -> Walked:
+        """Tokens that go on with a literal that is held to a regular expression, of which a text was read."""
+        run = self.heads.spelled(values, quote)
+        state = run.state(text)
+        return self.walks.nothing if state is None else self.walks.spelled(starts, run, state, onward)
+
+    def _literals_over(
+        self, place: Place, reading: Reading, before: bytes, ended: Iterable[Crossing], closed: frozenset[int]
+    ) -> None:
+        """Allow the rest of tokens in which literals have ended; behind most of these the same may come."""
+        nodes: dict[tuple[tuple[Stack | None, int], ...], tuple[list[Thread], list[int]]] = {}
+        for text, node, _ in ended:
+            threads = self.language.reached(At(place, reading, before + text))
+            key = tuple([(stack, id(one)) for stack, one in threads])
+            nodes.setdefault(key, (threads, []))[1].append(node)
+        for threads, some in nodes.values():
+            self._over(self.heads.head(some, closed), threads, 0)
 
     def _note_literal(self, place: Place, held: Iterable[Words | Spellings | None]) -> None:
         """A literal begins at a place, or is in progress; half of a regular expression's texts are longer than that."""
@@ -468,11 +466,14 @@ class _Writing:
         values = self.language.string_values(place)
         self._note_literal(place, values)
         if not self.language.is_free(place):
-            if all(isinstance(some, Words) for some in values):
-                sets = tuple((some, False) for some in values if isinstance(some, Words))
+            sets = tuple((some, False) for some in dict.fromkeys(values) if isinstance(some, Words))
+            if sets:
                 self._listed(starts, At(place, Reading.STRING, text), _QUOTE, sets)
-            else:
-                self._stepped(starts, At(place, Reading.STRING, text))
+            for held in dict.fromkeys(values):
+                if isinstance(held, Spellings):
+                    walked = self._spelled(starts, held, text, _QUOTE, _ALL)
+                    self._allow(walked.row)
+                    self._literals_over(place, Reading.STRING_END, text, walked.crossings, frozenset([_QUOTE]))
             return
         walked = self.walks.run(starts, self.heads.quoted[_QUOTE], state, _ALL, _QUOTE)
         self._free(walked.row, Reading.STRING)
@@ -521,41 +522,6 @@ class _Writing:
             self._allow(self.walks.tokens_at(behind))
             self._crossed(after, behind, frozenset([quote]))
 
-    def _stepped(self, starts: Starts, at: At) -> None:
-        """Allow the tokens that go on with a literal byte by byte: for those that are held to a regular expression."""
-        form = LiteralForm.NUMBER if at.reading is Reading.NUMBER else LiteralForm.STRING
-        held = tuple(values for _, one, values in at.place.literals if one is form)
-        key = (starts, at.reading, at.text, at.utf8, held)
-        stepped = self.stepped.get(key)
-        if stepped is None:
-            stepped = self.stepped[key] = self._step_along(starts, at)
-        self._allow(stepped.row)
-        for reading, text, head in stepped.ends:
-            self._lexeme_over(head, At(at.place, reading, text))
-
-    def _step_along(self, starts: Starts, at: At) -> _Stepped:
-        """The tokens that go on so, and the heads at which the literal may be over: of its place no more is read."""
-        nodes: list[int] = []
-        ends: dict[tuple[Reading, bytes], list[int]] = {}
-        work = [(at, int(node)) for node in starts.nodes]
-        while work:
-            before, node = work.pop()
-            closed = _closed_behind(before)
-            if closed is not None and before is not at:
-                ends.setdefault((before.reading, before.text), []).append(node)
-            for byte, child in self.walks.children(node).items():
-                after = self.language.step(before, byte) if closed is None or byte in closed else None
-                if after is not None:
-                    nodes.append(child)
-                    work.append((after, child))
-        found = []
-        for (reading, text), some in ends.items():
-            closed = _closed_behind(At(at.place, reading, text))
-            head = self.heads.head((node for node in some if self.walks.has_children(node)), closed or frozenset())
-            if not head.is_empty:
-                found.append((reading, text, head))
-        return _Stepped(self.walks.tokens_at(nodes), tuple(found))
-
     def _names_ended(self, place: Place, quote: int, text: bytes, walked: Walked) -> None:
         """Allow the rest of tokens in which a free name in quotes ends."""
         closed = frozenset([quote])
@@ -567,18 +533,6 @@ class _Writing:
             unheard = read_lexeme(At(place, Reading.NAME_END, opening + UNHEARD.encode()), self.language.lexis)
             assert unheard is not None
             self._behind_unheard(others, place, unheard[0], len(text) + walked.longest_crossing)
-
-
-def _closed_behind(at: At) -> frozenset[int] | None:
-    """The bytes that do not follow a literal at once if it is over here, None where it cannot be."""
-    if at.reading is Reading.NUMBER:
-        return _AFTER_EXPONENT if at.text[-1:] in _EXPONENTS else AFTER_NUMBER
-    return frozenset([_QUOTE]) if at.reading is Reading.STRING_END else None
-
-
-_EXPONENTS = (b"e", b"E")
-_AFTER_EXPONENT = AFTER_NUMBER | frozenset(b"+-")
-"""What goes on with a number whose exponent must come."""
 
 
 def _is_plain(text: bytes) -> bool:

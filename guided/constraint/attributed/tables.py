@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 
 from guided.grammar.attributed.lexis import next_utf8
 
-__all__ = ["AFTER_BACKSLASH", "AFTER_QUOTE", "BEFORE_WORD", "IN_QUOTES", "IN_WORD", "Run", "quoted_run", "word_run"]
+__all__ = [
+    "AFTER_BACKSLASH", "AFTER_QUOTE", "BEFORE_WORD", "IN_QUOTES", "IN_WORD", "KEPT", "MAY_END", "Run", "quoted_run",
+    "word_run",
+]  # fmt: skip
 
 _FIRST = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
 _MORE = _FIRST + b"0123456789"

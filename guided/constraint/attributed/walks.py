@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided import tokenset
+from guided.constraint.attributed.spelled import Spelled, SpelledRun
 from guided.constraint.attributed.tables import Run
 from guided.constraint.per_vocabulary import PerVocabulary
 from guided.grammar.attributed.lexis import ascii_lower, is_word_byte
@@ -107,6 +108,7 @@ class Walks(PerVocabulary):
         self._in_words = _longest_words(vocabulary)
         self._longest_word = int(self._in_words.max(initial=0))
         self._long: dict[int, tokenset.Row] = {}
+        self.nothing = Walked(np.zeros(self._words, np.uint32), ())
         self._longest_of: WeakKeyDictionary[Walked, int] = WeakKeyDictionary()
 
     # Nodes ---------------------------------------------------------------------------------------------------------
@@ -172,6 +174,11 @@ class Walks(PerVocabulary):
         key = (starts, run, state, onward)
         return self._kept.get(key) or self._keep(key, self._walk_run(starts, run, state, quote), onward)
 
+    def spelled(self, starts: Starts, run: SpelledRun, state: Spelled, onward: frozenset[int]) -> Walked:
+        """Tokens that go on with a literal that is held to a spelling, of which a state was reached."""
+        key = (starts, run, state, onward)
+        return self._kept.get(key) or self._keep(key, self._walk_spelled(starts, run, state), onward)
+
     def word_run(self, starts: Starts, run: Run, state: int, onward: frozenset[int], most: int) -> Walked:
         """Tokens that go on with a word of at most so many bytes."""
         found = self.run(starts, run, state, onward, None)
@@ -227,21 +234,35 @@ class Walks(PerVocabulary):
         return found
 
     def _walk_run(self, starts: Starts, run: Run, state: int, quote: int | None) -> Walked:
+        row, ended = self._run_ends(starts, run, state)
+        return self._crossed(row, ended, quote)
+
+    def _walk_spelled(self, starts: Starts, run: SpelledRun, state: Spelled) -> Walked:
+        begun = run.begin(state)
+        row, ended = self._run_ends(starts, run.run, begun)
+        while run.make(begun, {text for text, _ in ended}):
+            row, ended = self._run_ends(starts, run.run, begun)
+        return self._crossed(row, ended, run.quote)
+
+    def _run_ends(self, starts: Starts, run: Run, state: int) -> tuple[tokenset.Row, list[tuple[bytes, int]]]:
+        """The tokens that go on with a run, and where it ends: what was read of it, and the node behind."""
         from guided.kernels.tokens.lexeme_walks import allow_run
 
         row = np.zeros(self._words, np.uint32)
         if not starts.nodes.size:
-            return Walked(row, ())
+            return row, []
 
         def walk(found: NDArray[np.int64]) -> int:
             count: int = allow_run(*self._trie, starts.nodes, run.moves, run.kept, state, row, found)
             return count
 
-        pairs = _with_room(walk, 2).tolist()
-        read = ((self.last_bytes(node, size), node) for node, size in pairs)
+        return row, [(self.last_bytes(node, size), node) for node, size in _with_room(walk, 2).tolist()]
+
+    def _crossed(self, row: tokenset.Row, ended: list[tuple[bytes, int]], quote: int | None) -> Walked:
+        """What a ``quote`` ends is given without it."""
         if quote is None:
-            return Walked(row, tuple(self._crossing(text, node) for text, node in read))
-        return Walked(row, tuple(self._crossing(single(text[:-1], quote), node) for text, node in read))
+            return Walked(row, tuple(self._crossing(text, node) for text, node in ended))
+        return Walked(row, tuple(self._crossing(single(text[:-1], quote), node) for text, node in ended))
 
     def _crossing(self, text: bytes, node: int) -> Crossing:
         below = self._trie[0][node + 1 : self._end[node]]

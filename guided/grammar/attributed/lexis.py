@@ -16,6 +16,7 @@ __all__ = [
     "BLANKS",
     "MOST_BLANKS",
     "MOST_NAME",
+    "NUMBER",
     "POINT",
     "Lexis",
     "ascii_lower",
@@ -31,9 +32,11 @@ MOST_DIGITS = 15
 MOST_NAME = 63
 """Bytes of a name of the writer's own choice; PostgreSQL cuts longer ones."""
 
-_POWER = rb"[eE][+-]?[0-9]{0,2}"
-_POINT = rb"\.(?:[0-9]{1,%d}(?:%s)?)?" % (MOST_DIGITS, _POWER)
-_NUMBER = re.compile(rb"(?:[0-9]{1,%d}(?:%s|%s)?|%s)\Z" % (MOST_DIGITS, _POINT, _POWER, _POINT))
+_POWER = "[eE][+-]?[0-9]{0,2}"
+_POINT = rf"\.(?:[0-9]{{1,{MOST_DIGITS}}}(?:{_POWER})?)?"
+NUMBER = rf"(?:[0-9]{{1,{MOST_DIGITS}}}(?:{_POINT}|{_POWER})?|{_POINT})"
+"""A regular expression for the beginnings of numbers."""
+_NUMBER = re.compile(NUMBER.encode() + rb"\Z")
 _WHOLE_NUMBER = re.compile(rb"(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z")
 _WORD = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$") | frozenset(range(128, 256))
 BLANKS = frozenset(b" \t\r\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from guided.grammar.attributed.lexis import NUMBER
 from guided.grammar.regex.lower import lower
 from guided.grammar.regex.parse import parse
 from guided.grammar.regular.characters import Utf8
@@ -11,7 +12,7 @@ from guided.grammar.regular.decide import shortest
 from guided.grammar.regular.derivative import derivative
 from guided.grammar.regular.expr import Expr
 
-__all__ = ["Spellings"]
+__all__ = ["NUMBERS", "Spellings"]
 
 
 _LONGER = 24
@@ -31,17 +32,17 @@ class Spellings:
         """The same."""
         self.longest = len(first) + _LONGER
         """More bytes than the short end of any beginning has."""
-        self._behind = lru_cache(maxsize=65536)(self._find)
+        self.behind = lru_cache(maxsize=65536)(self._find)
 
     def _find(self, prefix: bytes) -> Expr | None:
         """What may follow a prefix."""
         if not prefix:
             return self._all
-        before = self._behind(prefix[:-1])
+        before = self.behind(prefix[:-1])
         return None if before is None else derivative(before, prefix[-1])
 
     def __contains__(self, word: str) -> bool:
-        behind = self._behind(word.encode("utf-8", "surrogatepass"))
+        behind = self.behind(word.encode("utf-8", "surrogatepass"))
         return behind is not None and behind.nullable
 
     def __len__(self) -> int:
@@ -53,9 +54,13 @@ class Spellings:
         >>> Spellings("[0-9]{4}-[0-9]{2}").begins(b"2020-")
         True
         """
-        return self._behind(prefix) is not None
+        return self.behind(prefix) is not None
 
     def ending(self, prefix: bytes) -> bytes | None:
         """A short text that ends one that begins so."""
-        behind = self._behind(prefix)
+        behind = self.behind(prefix)
         return None if behind is None else shortest(behind)
+
+
+NUMBERS = Spellings(NUMBER)
+"""All that a number may begin with."""
