@@ -15,6 +15,7 @@ from guided import tokenset
 from guided.constraint.protocol import Constrains
 from guided.errors import LimitError
 from guided.grammar.attributed.language import AttributedLanguage
+from guided.grammar.attributed.nodes import Keyword, Sign
 from guided.grammar.sql import DatabaseSchema
 from guided.grammar.sql.query.language import query_language
 from tests.unit.grammar.sql.query import random_queries
@@ -78,7 +79,11 @@ def _one_by_ends(rng: random.Random, language: AttributedLanguage, most: int) ->
             lexeme = None if open_.terminal is None else random_queries.lexeme(rng, language, open_)
             written = f"{text} {lexeme}" if text else lexeme
             after = None if lexeme is None else random_queries.read(language, at, f" {lexeme}" if text else lexeme)
-            if after is None or written is None or language.resolved(after) is None:
+            if after is None or written is None:
+                continue
+            if isinstance(open_.terminal, Sign | Keyword) and not language.may_be_over(after):
+                return Drawn(written, steps, "nothing goes on behind it")
+            if language.resolved(after) is None:
                 continue
             steps += 1
             try:

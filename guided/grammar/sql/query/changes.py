@@ -250,7 +250,7 @@ def _may_be_position(query: Query) -> bool:
 
 
 def negated(query: Query) -> Query | None:
-    """Behind NOT."""
+    """NOT."""
     return limits.binds(operand(query), Binding.NOT)
 
 

@@ -27,7 +27,7 @@ __all__ = ["expression"]
 
 def expression(parts: Parts) -> Node:
     """Any expression."""
-    negated = seq(maybe(words("NOT"), Action(do.negated)), _comparison(parts))
+    negated = seq(maybe(Action(do.negated), words("NOT")), _comparison(parts))
     conjunction = listed(negated, seq(Action(do.joined_by(Binding.AND)), words("AND")))
     return listed(conjunction, seq(Action(do.joined_by(Binding.OR)), words("OR")))
 

@@ -135,11 +135,23 @@ def _frame(query: Query) -> Calling:
     return frame
 
 
+def _next_types(query: Query) -> int:
+    """The types that one more argument may have."""
+    frame = _frame(query)
+    if len(frame.types) >= functions.arity(query.system, frame.name)[1]:
+        return 0
+    found = functions.next_types(query.system, frame.name, frame.types)
+    return found & SORTABLE if frame.distinct else found
+
+
+def may_go_on(query: Query) -> Query | None:
+    """Before the comma of one more argument."""
+    return query if _next_types(query) else None
+
+
 def begin_argument(query: Query) -> Query | None:
     """Before one more argument."""
-    frame = _frame(query)
-    goal = functions.next_types(query.system, frame.name, frame.types)
-    return do.push(query, goal & SORTABLE if frame.distinct else goal)
+    return do.push(query, _next_types(query))
 
 
 def end_argument(query: Query) -> Query | None:
@@ -331,7 +343,7 @@ def _argument(expression: Node) -> Node:
 
 
 def _more_arguments(expression: Node) -> Node:
-    return Star(seq(COMMA, _argument(expression)), lambda query: may_close(query) is None)
+    return Star(seq(Action(may_go_on), COMMA, _argument(expression)), lambda query: may_close(query) is None)
 
 
 def _scalars(dialect: TypedDialect, expression: Node) -> list[Node]:

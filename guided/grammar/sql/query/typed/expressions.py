@@ -236,7 +236,7 @@ def _row(dialect: TypedDialect, one: Node, body: Node, query: Node) -> Node:
     comparison = choice(equal, compare)
     array = seq(Action(alternatives.begin_any), body, Action(alternatives.end_any))
     some = seq(choice(words("ANY"), words("SOME")), Action(do.some))
-    several = seq(Action(do.untraced), choice(some, words("ALL")), _OPEN,
+    several = seq(Action(queries.may_quantify), Action(do.untraced), choice(some, words("ALL")), _OPEN,
                   choice(array, seq(Action(queries.enter_any), query, Action(queries.leave_any))), _CLOSE)  # fmt: skip
     patterns = choice(*(_heard(word) for word in dialect.patterns))
     escape = maybe(Action(do.pattern_ends), Action(do.untraced), words("ESCAPE"), Literal(LiteralForm.STRING, Escape()))
@@ -395,7 +395,7 @@ def _bracketed(dialect: TypedDialect, body: Rule, query: Rule) -> list[Node]:
     shut = seq(Action(queries.shallower), _CLOSE)
     inner = seq(Action(queries.deeper), body, choice(shut, compared_row(body, query)))
     value = seq(apart, Action(queries.enter(ALL & ~BIT[OTHER])), query, Action(queries.leave_value), _CLOSE)
-    found = [case, cast, exists, array, rows, seq(_OPEN, choice(inner, value))]
+    found = [case, cast, exists, array, rows, seq(Action(queries.may_open), _OPEN, choice(inner, value))]
     if dialect.system.lists:
         found += [list_, try_cast]
     return found

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from guided.grammar.sql.query.typed import frames
-from guided.grammar.sql.query.typed.alternatives import alike, compared, compared_with, listed
-from guided.grammar.sql.query.typed.changes import Change, asking, at_operand, end, hear, read, untraced
+from guided.grammar.sql.query.typed.alternatives import alike, begin_any, compared, compared_with, listed
+from guided.grammar.sql.query.typed.changes import Change, asking, at_operand, begins, end, hear, read, untraced
 from guided.grammar.sql.query.typed.compounds.recursion import next_recursion, same
 from guided.grammar.sql.query.typed.frames import CONDITION, UNKNOWN, Asks, Operand
 from guided.grammar.sql.query.typed.scope import Query
@@ -12,7 +12,8 @@ from guided.grammar.sql.query.typed.types import ALL, BIT, LITERALS, SORTABLE, c
 
 __all__ = [
     "MOST_DEPTH", "columns_of", "deeper", "enter", "enter_any", "enter_exists", "enter_list", "leave_any",
-    "leave_array", "leave_exists", "leave_list", "leave_value", "may_be_cut", "may_nest", "next_part",
+    "leave_array", "leave_exists", "leave_list", "leave_value", "may_be_cut", "may_nest", "may_open",
+    "may_quantify", "next_part",
     "not_first_of_any", "reads_itself", "shallower", "within",
 ]  # fmt: skip
 
@@ -59,6 +60,11 @@ def _is_counted_in_a_list(query: Query) -> bool:
 def enter_list(query: Query) -> Query | None:
     """Begin the query behind IN."""
     return within(query, (frames.rights(query.system, "compare", query.frames[-1].subject, CONDITION),))
+
+
+def may_quantify(query: Query) -> Query | None:
+    """Where ANY or ALL may stand: an array or a query may follow."""
+    return query if begin_any(query) or enter_any(query) else None
 
 
 def enter_any(query: Query) -> Query | None:
@@ -157,6 +163,11 @@ def may_be_cut(query: Query) -> Query | None:
 def reads_itself(query: Query) -> bool:
     """Has the query read the common table expression whose it is?"""
     return query.recursion is not None and query.recursion.read
+
+
+def may_open(query: Query) -> Query | None:
+    """Where a bracket may stand around an operand: behind it `deeper` goes on."""
+    return begins("(")(query) if query.depth < MOST_DEPTH else None
 
 
 def deeper(query: Query) -> Query | None:

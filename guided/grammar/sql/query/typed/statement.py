@@ -247,7 +247,7 @@ def _derived(dialect: TypedDialect, query: Node, *, lateral: bool = False) -> No
     enter = (
         seq(Action(clauses.may_enter), words("LATERAL"), _OPEN, Action(clauses.enter_lateral))
         if lateral
-        else seq(_OPEN, Action(clauses.enter_source))
+        else seq(Action(clauses.may_enter), _OPEN, Action(clauses.enter_source))
     )
     return seq(enter, query, Action(clauses.leave_source), _CLOSE, alias_with_columns(dialect))
 

@@ -162,7 +162,7 @@ def _over(parts: MysqlParts, *, orders: bool, frames: bool) -> Node:
         Action(window.end_window),
         parts.close,
     )
-    return seq(words("OVER"), Action(window.may_be_window), choice(inline, Name(window.WindowName(price=_WINDOW))))
+    return seq(Action(window.may_be_window), words("OVER"), choice(inline, Name(window.WindowName(price=_WINDOW))))
 
 
 def windows(parts: MysqlParts) -> Node:

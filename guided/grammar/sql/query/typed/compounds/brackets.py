@@ -12,7 +12,12 @@ __all__ = ["bracketed"]
 
 def bracketed(query: Node) -> Node:
     """A query in brackets as a part."""
-    return seq(Sign("("), Action(_enter), query, Action(_leave), Sign(")"))
+    return seq(Action(_may_enter), Sign("("), Action(_enter), query, Action(_leave), Sign(")"))
+
+
+def _may_enter(query: Query) -> Query | None:
+    """Where one may begin: what may refuse stands before the bracket, behind which something must follow."""
+    return None if _enter(query) is None else query
 
 
 def _enter(query: Query) -> Query | None:

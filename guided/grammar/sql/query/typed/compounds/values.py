@@ -19,11 +19,11 @@ def values(body: Node) -> Node:
     cell = seq(Action(_begin_cell), body, Action(_end_cell))
     more = Star(seq(Action(_next_cell), _COMMA, cell), _wants_cell)
     row = seq(Action(_begin_row), _OPEN, cell, more, Action(_end_row), _CLOSE)
-    return seq(words("VALUES"), Action(_begin), row, Star(seq(_COMMA, row)), Action(_end))
+    return seq(Action(_begin), words("VALUES"), row, Star(seq(_COMMA, row)), Action(_end))
 
 
 def _begin(query: Query) -> Query | None:
-    """Behind VALUES: there will be no sources."""
+    """Before VALUES: there will be no sources."""
     leads = query.in_part and query.result is None and query.parent is not None and query.parent.result is None
     if leads and not query.system.leading_values:
         return None
