@@ -6,17 +6,19 @@ This is the public face; the tables and kernels behind it are in `guided.constra
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guided.collection import hold, release
+from guided.constraint.distinct.token_texts import TokenTexts
 from guided.constraint.effects.character_tokens import CharacterTokens
 from guided.constraint.effects.shared_rows import KeptRow, SharedRows, with_address
 from guided.constraint.end_tokens import EndTokens
 from guided.constraint.engine.machine import ConstraintMachine
-from guided.constraint.engine.plans import Plan, SelfLoop
+from guided.constraint.engine.plans import Plan, SelfLoop, Track
 from guided.constraint.explain import explain
 from guided.constraint.limits import Limits
 from guided.constraint.machines import machine_for
@@ -24,6 +26,7 @@ from guided.constraint.shown import constraint_html
 from guided.constraint.special import named_special_tokens
 from guided.grammar.ir import Grammar
 from guided.kernels.data.layout import DEAD, FINISHED
+from guided.kernels.masking.tracks import Mode
 from guided.special_bytes import SENTINEL, special_names_in
 from guided.vocab.vocabulary import Vocabulary
 
@@ -160,6 +163,33 @@ class Constraint:
         if self._loop is None:
             self._loop = SelfLoop(CharacterTokens.of(self.vocabulary).whole, None)
         return self._loop
+
+    def track(self, state: int) -> Track | None:
+        """Where a text stands for kernels that go on by themselves; None where they do not, or another thread is here.
+
+        For texts without a budget.
+        """
+        automaton, checked, lock = self._automaton, self._checked, self._machine.lock
+        if state <= FINISHED or not automaton.plain or not lock.acquire(blocking=False):
+            return None
+        try:
+            return Track(state, Mode.FREE) if checked is None else checked.track(state)
+        finally:
+            lock.release()
+
+    @cached_property
+    def track_parts(self) -> tuple[int, ...]:
+        """What kernels need for that: the numbers from `guided.kernels.masking.tracks.TABLE` to ``QUOTES``."""
+        characters = CharacterTokens.of(self.vocabulary).where
+        quotes = 0 if self._checked is None else TokenTexts.of(self.vocabulary).quotes_at
+        return self._automaton.table, *self.mask_parts, characters, quotes
+
+    def hold_track(self) -> bool:
+        """As `hold_free`, and have kernels see all arrays as they are now."""
+        if not self._machine.lock.acquire(blocking=False):
+            return False
+        self._automaton.current_table()
+        return True
 
     def bare(self, state: int) -> int | None:
         """The automaton's state that has the same mask, where one has; the lock must be held."""

@@ -22,7 +22,7 @@ from guided.vocab.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from guided.constraint.engine.completion import Completions
     from guided.constraint.engine.machine import ConstraintMachine
-    from guided.constraint.engine.plans import Plan, SelfLoop
+    from guided.constraint.engine.plans import Plan, SelfLoop, Track
 
 __all__ = ["PAIRS", "ProductMachine"]
 
@@ -101,6 +101,13 @@ class ProductMachine(ABC, Generic[Side]):
 
     def self_loop(self, state: int) -> SelfLoop | None:
         """The tokens that change no mask, from a state in a string that takes any characters; the lock must be held.
+
+        Not known unless a checker tells.
+        """
+        return None
+
+    def track(self, state: int) -> Track | None:
+        """Where a text stands for kernels that go on by themselves; the lock must be held, and the automaton `plain`.
 
         Not known unless a checker tells.
         """

@@ -7,6 +7,7 @@ and to copy are operations on a list.  It holds no model, no text and no tokens.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -69,6 +70,11 @@ class Matcher:
         return known
 
     @property
+    def loops(self) -> bool:
+        """Are there tokens known by which `stay` goes on?"""
+        return self._loop is not None
+
+    @property
     def n_tokens(self) -> int:
         """How many tokens were accepted and not taken back."""
         return len(self._states) - 1
@@ -106,6 +112,17 @@ class Matcher:
         states = self._states
         states.append(states[-1] if grow is None else (grow, token))
         return self._kept
+
+    def note_all(self, tokens: Sequence[int]) -> None:
+        """Go on by tokens of masks; where to, is found out when it is asked for."""
+        again = partial(_advanced, self.constraint)
+        self._states.extend((again, token) for token in tokens)
+        self._loop = None
+
+    def go_on(self, tokens: Sequence[int], state: int) -> None:
+        """Go on by tokens that were taken elsewhere, with the state behind them all."""
+        self.note_all(tokens[:-1])
+        self._states.append(state)
 
     def accept_all(self, tokens: Iterable[int]) -> bool:
         """Go on by several tokens; False, and nothing changes, where one of them is not allowed."""
@@ -207,6 +224,12 @@ class Matcher:
         except LimitError:
             # A token was accepted that no mask within the budget had.
             self.constraint.fill_mask(self.constraint.end, own)
+
+
+def _advanced(constraint: Constrains, state: int, tokens: Sequence[int]) -> int:
+    for token in tokens:
+        state = constraint.advance(state, token)
+    return state
 
 
 def step(matchers: Sequence[Matcher], tokens: Sequence[int]) -> list[KeptRow | None]:

@@ -30,6 +30,7 @@ def masks() -> None:
         constraint = _compiled(grammar, vocabulary)
         constraint.fill_mask(constraint.start, row)
         step_rows([constraint], [constraint.start], [text[0]], [None], [with_address(row)])
+        _go_on(constraint, text)
     _closings(vocabulary)
 
 
@@ -75,6 +76,7 @@ def everything() -> None:
     for grammar, text in _grammars():
         constraint = _compiled(grammar, vocabulary)
         step_rows([constraint], [constraint.start], [text[0]], [None], [row])
+        _go_on(constraint, text)
         _walk(constraint, vocabulary, text)
     _canonical()
     _index(vocabulary)
@@ -140,6 +142,21 @@ def _compiled(grammar: Grammar, vocabulary: Vocabulary) -> Constraint:
     import guided
 
     return guided.compile(grammar, vocabulary)
+
+
+def _go_on(constraint: Constraint, text: bytes) -> None:
+    """Take a token as a row of an engine's step."""
+    import numpy as np
+
+    from guided.serving.matcher import Matcher
+    from guided.serving.tracks import Tracks
+
+    tracks = Tracks(1, constraint.vocabulary.n_words)
+    place = tracks.take(Matcher(constraint), constraint.kept_row(constraint.start))
+    tracks.seat([place])
+    place.note(text[0])
+    tracks.go_on()
+    tracks.copy(np.zeros((1, constraint.vocabulary.n_words), np.uint32))
 
 
 def _read(constraint: Constraint, text: bytes) -> None:

@@ -12,7 +12,7 @@ It has the methods of `ConstraintMachine` on which `Constraint` and `Completions
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,16 @@ from numpy.typing import NDArray
 from guided.collection import untrack
 from guided.constraint.distinct.budgets import Budgets
 from guided.constraint.distinct.completion import DistinctCompletions
-from guided.constraint.distinct.json_text import NAME, QUOTE, SKIPPED, Level, Text
+from guided.constraint.distinct.json_text import (
+    BETWEEN,
+    NAME,
+    QUOTE,
+    SKIPPED,
+    SKIPPED_ESCAPE,
+    Expects,
+    Level,
+    Text,
+)  # fmt: skip
 from guided.constraint.distinct.liveness import Liveness
 from guided.constraint.distinct.marked_rules import marks_of
 from guided.constraint.distinct.refusals import Refusals
@@ -28,17 +37,21 @@ from guided.constraint.distinct.steps import Steps
 from guided.constraint.distinct.supply import Supply
 from guided.constraint.effects.character_tokens import CharacterTokens
 from guided.constraint.engine.machine import ConstraintMachine
-from guided.constraint.engine.plans import Plan, SelfLoop
+from guided.constraint.engine.plans import Plan, SelfLoop, Track
 from guided.constraint.limits import Limits
 from guided.constraint.product import ProductMachine
 from guided.errors import UnsupportedError, VocabularyError
 from guided.grammar.ir import Grammar, Mark
 from guided.grammar.rules import every_rule
 from guided.kernels.data.layout import DEAD
+from guided.kernels.masking.tracks import MOST_DEPTH, Mode
 from guided.kernels.parsing.marks import BEHIND, INSIDE
 from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["DistinctMachine"]
+
+_MODES = {BETWEEN: Mode.BETWEEN, SKIPPED: Mode.STRING, SKIPPED_ESCAPE: Mode.ESCAPE}
+"""What kernels call the places in a container whose values do not matter."""
 
 
 class DistinctMachine(ProductMachine[Text]):
@@ -267,17 +280,13 @@ class DistinctMachine(ProductMachine[Text]):
 
     def self_loop(self, state: int) -> SelfLoop | None:
         """As `ProductMachine.self_loop`: also inside a name that none of those can become which are there."""
-        if not self.refusals.trusts_idle:
-            return None
+        trusts = self.refusals.trusts_idle
         if state < self.first_pair:
-            return SelfLoop(self._characters, self._grown if state in self._begun else None)
+            return SelfLoop(self._characters, self._grown if state in self._begun else None) if trusts else None
         _, text = self._pairs[state - self.first_pair]
-        if text.mode is SKIPPED:
+        if text.mode is SKIPPED and trusts:
             return SelfLoop(self._characters, None)
-        level = text.level
-        if text.mode is not NAME or text.pending or (level is not None and (level.repeating or level.gathers)):
-            return None
-        return SelfLoop(self._characters, self._grown) if level is None or not level.used.begins(text.text) else None
+        return SelfLoop(self._characters, self._grown) if text.mode is NAME and self.refusals.frees_name(text) else None
 
     def _grown(self, state: int, tokens: Sequence[int]) -> int:
         """The state behind a name that goes on by characters."""
@@ -286,13 +295,51 @@ class DistinctMachine(ProductMachine[Text]):
             assert text is not None
             return self._on(own, self._reader.plain(text, b"".join(map(self._texts.spelled, tokens))))
 
+    def track(self, state: int) -> Track | None:
+        """As `ProductMachine.track`: not within an escape of a name, nor where a token may end in a used one."""
+        own, text = self.split(state)
+        trusts = self.refusals.trusts_idle
+        back = partial(self._behind, text)
+        if text is None:
+            return Track(own, Mode.IDLE, back=back) if trusts else None
+        level = text.level
+        if text.mode is NAME:
+            if not self.refusals.frees_name(text):
+                return None
+            return Track(own, Mode.NAME if trusts else Mode.INSIDE, back=back)
+        if not trusts:
+            return None
+        if level is None or level.repeating:
+            mode = Mode.NAME if level is None else Mode.INSIDE
+            return Track(own, mode, back=back) if text.mode is SKIPPED else None
+        depth, arrays, names = -1, 0, 0
+        while level is not None:
+            depth += 1
+            arrays |= level.is_array << depth
+            names |= (level.expects is Expects.NAME) << depth
+            level = level.parent
+        return Track(own, _MODES[text.mode], depth, arrays, names, back) if depth <= MOST_DEPTH else None
+
+    def _behind(self, text: Text | None, own: int, tokens: Sequence[int], mode: int) -> int:
+        """The state behind tokens that kernels took from a text on."""
+        if mode == Mode.IDLE:
+            return own
+        with self.lock:
+            data = b"".join(map(self._texts.spelled, tokens))
+            if text is not None and text.mode is NAME:
+                return self._on(own, self._reader.plain(text, data))
+            if QUOTE in data and mode == Mode.NAME:
+                return self._begin(own, data[data.rindex(QUOTE) + 1 :])
+            assert text is not None
+            return self.join(own, text if text.level is None else self._reader.skimmed(text, data, 0)[0])
+
     def bare(self, state: int) -> int | None:
         """As `ProductMachine.bare`."""
-        if not self.refusals.trusts_idle:
-            return None
         if state < self.first_pair:
-            return state
+            return state if self.refusals.trusts_idle else None
         own, text = self._pairs[state - self.first_pair]
+        if not self.refusals.trusts_idle:
+            return own if text.mode is NAME and self.refusals.frees_name(text) else None
         return own if self.refusals.shares_mask(state, own, text) else None
 
     def alike(self, state: int) -> int:

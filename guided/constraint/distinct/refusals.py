@@ -78,6 +78,21 @@ class Refusals:
         idle = texts.that_reach(self._begun, Place.IDLE).size == 0
         return idle and not texts.spanning and self._byte_complete
 
+    @cached_property
+    def _trusts_names(self) -> bool:
+        """Is nothing refused within a name but what ends it, since no token goes on to two items or another name?"""
+        texts = self._texts
+        if not (self._steps.open_names and self._byte_complete) or texts.spanning:
+            return False
+        return not self._steps.compares or texts.that_reach(_ARRAYS, Place.STRING).size == 0
+
+    def frees_name(self, text: Text) -> bool:
+        """Is nothing refused within a name, whatever characters it goes on by, since no used one begins like it?"""
+        level = text.level
+        if text.pending or not self._trusts_names:
+            return False
+        return level is None or not (level.repeating or level.gathers or level.used.begins(text.text))
+
     def shares_mask(self, state: int, own: int, text: Text) -> bool:
         """Has the pair the mask of the automaton's state, both as it is and taken for one that remembers nothing?"""
         if self.trusts_idle:

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from guided import tokenset
 from guided.constraint.distinct.json_text import COLON, QUOTE, Mode, Reader
 from guided.constraint.per_vocabulary import PerVocabulary
+from guided.kernels.data.addresses import address
+from guided.kernels.masking.tracks import LONE, MORE
 from guided.vocab.vocabulary import Vocabulary
 
 
@@ -145,6 +147,10 @@ class TokenTexts(PerVocabulary):
         """1 for a token that is more than a part of what is being read."""
         self.lone = ((quotes == 1) & (self._number_of(b"\\") == 0)).tobytes()
         """1 for a token with one quotation mark and no backslash."""
+        self._quotes = np.minimum(quotes, MORE).astype(np.uint8)
+        self._quotes[np.frombuffer(self.lone, np.bool_)] = LONE
+        self.quotes_at = address(self._quotes)
+        """Where kernels find what there is to say of a token's quotation marks."""
         visible = self._number_of(bytes(byte for byte in range(256) if byte not in b" \t\n\r")) > 0
         no_digits = self._number_of(bytes(byte for byte in range(256) if byte not in b"0123456789")) > 0
         in_escape = bytes(byte for byte in range(256) if byte < 0x20 or byte >= 0x7F or byte in b'"\\')

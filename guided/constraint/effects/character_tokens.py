@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from guided.constraint.per_vocabulary import PerVocabulary
+from guided.kernels.data.addresses import address
 from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["CharacterTokens"]
@@ -30,6 +31,8 @@ class CharacterTokens(PerVocabulary):
             whole[token] = _is_utf8(data[offsets[token] : offsets[token + 1]].tobytes())
         self.whole: bytes = whole.tobytes()
         """By token, 1 where it leads from a place between two characters of a JSON string to another."""
+        self.where = address(np.frombuffer(self.whole, np.uint8))
+        """Where kernels find it."""
 
 
 def _is_utf8(data: bytes) -> bool:

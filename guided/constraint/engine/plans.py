@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-__all__ = ["Grow", "Plan", "SelfLoop"]
+from guided.kernels.masking.tracks import Mode
+
+__all__ = ["Back", "Grow", "Plan", "SelfLoop", "Track"]
 
 Plan: TypeAlias = tuple[int, bool, Callable[[int, Any], int] | None, Any]
 """A step in one call of a kernel: the automaton's state, whether it is to mark, what makes a state of what it says
@@ -22,3 +24,20 @@ class SelfLoop(NamedTuple):
     """By token, 1 for those that are whole characters (`guided.constraint.effects.character_tokens`)."""
     grow: Grow | None
     """What makes the state behind them, where it is another with the same mask; None: it is the same."""
+
+
+Back: TypeAlias = Callable[[int, Sequence[int], int], int]
+"""The state behind what kernels did: from the automaton's, the tokens since, and the `Mode`."""
+
+
+class Track(NamedTuple):
+    """Where a text stands for kernels that go on by themselves: see `guided.kernels.masking.tracks`."""
+
+    own: int
+    """The automaton's state."""
+    mode: Mode
+    depth: int = 0
+    arrays: int = 0
+    names: int = 0
+    back: Back | None = None
+    """What makes the state, where kernels remember anything; None: it is the automaton's."""

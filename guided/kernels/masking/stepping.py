@@ -13,7 +13,7 @@ from guided.kernels.entry import advance
 from guided.kernels.jit import entry, inner
 from guided.kernels.masking.masks import fill
 
-__all__ = ["LINES", "fill_rows", "step_rows"]
+__all__ = ["LINES", "fill_rows", "is_in_string", "step_rows", "write_mask"]
 
 LINES = 4
 """Lines of three numbers that a row of `step_rows` has."""
@@ -22,7 +22,7 @@ _MASK32 = 0xFFFFFFFF
 
 
 @inner
-def _write(t, root, state, fuel, ends, out):
+def write_mask(t, root, state, fuel, ends, out):
     """Write the mask of a state to a row, with so much work at most; what `fill` says."""
     counts = counters(t)
     spared = max(counts[FUEL] - fuel, np.int64(0))
@@ -40,7 +40,7 @@ def _write(t, root, state, fuel, ends, out):
 
 
 @inner
-def _is_in_string(t, state, places):
+def is_in_string(t, state, places):
     """Are all threads of a state in one of two lexer states (the one ``<< 32``, and the other), and owe nothing?"""
     tables = machine(t)
     for i in range(tables.state_offset[state], tables.state_offset[state + 1]):
@@ -74,10 +74,10 @@ def step_rows(jobs, fuel, mask_fuel):
         jobs[line + 1, 0], jobs[line + 1, 1], jobs[line + 1, 2] = found, np.int64(-1), np.int64(0)
         state = found >> 2 if marking else found
         if found > 0:
-            jobs[line + 1, 2] = np.int64(_is_in_string(t, state, places))
+            jobs[line + 1, 2] = np.int64(is_in_string(t, state, places))
             if root:
                 ends, out = uint32_rows(jobs, line + 2)[0], uint32_rows(jobs, line + 3)[0]
-                jobs[line + 1, 1] = _write(t, root, state, mask_fuel, ends, out)
+                jobs[line + 1, 1] = write_mask(t, root, state, mask_fuel, ends, out)
 
 
 @entry("long_rows, word_rows, long")
@@ -90,5 +90,5 @@ def fill_rows(jobs, out, fuel):
     """
     for i in range(jobs.shape[0]):
         t = jobs[i, 0]
-        code = _write(t, jobs[i, 1], jobs[i, 2], fuel, uint32_rows(jobs, 2 * i + 1)[0], out[i])
+        code = write_mask(t, jobs[i, 1], jobs[i, 2], fuel, uint32_rows(jobs, 2 * i + 1)[0], out[i])
         jobs[i, 0], jobs[i, 1] = code, counters(t)[NEED]

@@ -16,14 +16,15 @@ import torch
 from numpy.typing import NDArray
 from vllm.v1.structured_output.backend_types import StructuredOutputBackend, StructuredOutputGrammar
 
-from guided import tokenset
 from guided.constraint.batch import kept_rows, mask_rows, write_rows
 from guided.constraint.effects.shared_rows import KeptRow
 from guided.errors import GuidedError
+from guided.kernels.masking.tracks import Left
 from guided.serving import metrics
 from guided.serving.compilation import compiler_for
 from guided.serving.matcher import Matcher, kept_masks, step
 from guided.serving.requests import Request
+from guided.serving.tracks import Place, Tracks
 from guided.serving.vllm.applying import StepMasks, everything
 from guided.serving.vllm.asked import asked, asked_by_name, most_tokens
 from guided.tokenset import n_words
@@ -43,36 +44,33 @@ class GuidedGrammar(StructuredOutputGrammar):
     ends of text, and the token that is sampled from it is not accepted.
     """
 
-    __slots__ = ("_matcher", "_noted", "_shown", "failed")
+    __slots__ = ("_first", "_matcher", "failed", "place")
 
     def __init__(self, matcher: Matcher) -> None:
         self._matcher = matcher
         self.failed = False
-        self._noted = -1
-        self._shown: KeptRow | None = None
-        """The mask of the next token, where a step has written it."""
+        self._first: KeptRow | None = None
+        """The mask of the next token, where it was made before the first step."""
+        self.place: Place | None = None
+        """Where the request is among those of a step, while it is."""
 
     @property
     def matcher(self) -> Matcher:
         """The place behind all tokens that were accepted."""
-        if self._noted >= 0:
-            self._settle()
+        place = self.place
+        if place is not None:
+            place.leave()
+            token = place.noted
+            if token >= 0:
+                place.forget()
+                self._settle(token)
         return self._matcher
 
     def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:
         """Go on by tokens that were sampled; False fails the request.  What follows the end of the text is let pass."""
-        shown = self._shown
-        if shown is not None and len(tokens) == 1:
-            token = tokens[0]
-            if self._matcher.stay(token) is not None:
-                return True
-            self._shown = None
-            ends = self._matcher.constraint.vocabulary.eos_ids
-            if 0 <= token < 32 * shown[1].size and token not in ends and tokenset.contains(shown[1], token):
-                self._noted = token
-                return True
-        self._shown = None
-        matcher = self.matcher
+        if len(tokens) == 1 and self.place is not None and self.place.note(tokens[0]):
+            return True
+        matcher = self._moved()
         if self.failed:
             return False
         try:
@@ -87,14 +85,23 @@ class GuidedGrammar(StructuredOutputGrammar):
             return False
         return True
 
+    def _moved(self) -> Matcher:
+        """The matcher, which is to move: the mask will be another."""
+        matcher = self.matcher
+        self._first = None
+        if self.place is not None:
+            self.place.forget()
+        return matcher
+
     def validate_tokens(self, tokens: list[int]) -> list[int]:
         """The tokens of a draft that are allowed, up to the first that is not; none after the end of the text."""
         matcher = self.matcher
         if self.failed or matcher.is_over:
             return []
         end = matcher.constraint.end
-        state = matcher.state
+        n = 0
         try:
+            state = matcher.state
             for n, token in enumerate(tokens):
                 state = matcher.constraint.advance(state, token) if token >= 0 else 0
                 if not state:
@@ -108,8 +115,7 @@ class GuidedGrammar(StructuredOutputGrammar):
 
     def rollback(self, num_tokens: int) -> None:
         """Take back the last tokens that were accepted."""
-        self.matcher.rollback(num_tokens)
-        self._shown = None
+        self._moved().rollback(num_tokens)
 
     def fill_bitmask(self, bitmask: torch.Tensor, batch_index: int) -> None:
         """Write the mask of the next token to a row."""
@@ -127,9 +133,15 @@ class GuidedGrammar(StructuredOutputGrammar):
         return ends
 
     def show(self) -> None:
-        """Make the mask of the next token, for the next step to find."""
+        """Make the mask of the next token, for the first step to find."""
         mask = self.kept_row()
-        self._shown = None if self.failed else mask
+        self._first = None if self.failed else mask
+
+    def sit(self, tracks: Tracks) -> Place:
+        """Take a place among the requests of a step."""
+        self.place = tracks.take(self._matcher, self._first)
+        self._first = None
+        return self.place
 
     def is_terminated(self) -> bool:
         """Whether an end-of-text token was accepted: those are never only noted."""
@@ -137,13 +149,11 @@ class GuidedGrammar(StructuredOutputGrammar):
 
     def reset(self) -> None:
         """Begin the text again."""
-        self._noted, self._shown = -1, None
-        self._matcher.reset()
+        self._moved().reset()
         self.failed = False
 
-    def _settle(self) -> None:
+    def _settle(self, token: int) -> None:
         """Take the step that was noted, alone."""
-        token, self._noted = self._noted, -1
         try:
             if not self._matcher.accept(token):
                 raise GuidedError(f"token {token} of a mask is not in the language")
@@ -169,8 +179,12 @@ class GuidedBackend(StructuredOutputBackend):
         self.compiler = compiler_for(tokenizer, vocab_size)
         self._masks: torch.Tensor | None = None
         self._rows: NDArray[np.uint32] | None = None
-        self._written: list[GuidedGrammar | None] = []
+        self._tracks: Tracks | None = None
+        self._seated: list[GuidedGrammar | None] = []
         """Whose masks the rows hold."""
+        self._by_line: dict[int, GuidedGrammar] = {}
+        self.requests: Sequence[Any] | None = None
+        """Those of the last step, where whoever asked for it says so."""
 
     def compile_grammar(
         self, request_type: Any, grammar_spec: str, stop_token_ids: set[int] | None = None
@@ -201,49 +215,72 @@ class GuidedBackend(StructuredOutputBackend):
 
     def allocate_token_bitmask(self, max_num_seqs: int) -> torch.Tensor:
         """The masks of a step, ``int32[max_num_seqs, words]``, all ones; the view onto it is made here, once."""
+        self._seat([])
         self._masks = torch.full((max_num_seqs, n_words(self.vocab_size)), -1, dtype=torch.int32)
         self._rows = mask_rows(self._masks)
-        self._written = []
+        self._tracks = Tracks(*self._rows.shape)
         return self._masks
 
     def fill_step(self, grammars: Sequence[GuidedGrammar | None], masks: torch.Tensor, threads: int = 1) -> None:
         """Write the masks of a step, one row a request; None, and a text that is over, is a row without constraint.
 
-        Between two steps nobody else may write to the masks that were allocated last: a row whose text has gone on by
-        characters of a string only is left as it is.
+        Between two steps nobody else may write to the masks that were allocated last: a row whose mask stays is left as
+        it is.
         """
-        is_own = masks is self._masks and self._rows is not None
-        rows = self._rows if is_own and self._rows is not None else mask_rows(masks)
-        written = self._written if is_own else []
-        self._written = [*grammars] if is_own else []
-        kept: list[KeptRow | None] = [None] * len(grammars)
-        asked: list[tuple[int, GuidedGrammar]] = []
-        noted: list[tuple[int, GuidedGrammar]] = []
-        for row, grammar in enumerate(grammars):
-            stands = row < len(written) and written[row] is grammar
-            if grammar is None:
-                kept[row] = None if stands else everything(rows.shape[1])
-            elif grammar._shown is not None:
-                kept[row] = None if stands else grammar._shown
-            elif grammar._noted >= 0:
-                noted.append((row, grammar))
-            elif grammar.is_terminated():
-                kept[row] = everything(rows.shape[1])
+        self.requests = None
+        if masks is not self._masks or self._tracks is None or self._rows is None:
+            others = mask_rows(masks)[: len(grammars)]
+            write_rows(_rows_of(grammars, others.shape[1], threads), others, threads)
+            return
+        if self._seated != grammars:
+            self._seat(grammars)
+        self.fill_again(threads)
+
+    def fill_again(self, threads: int = 1) -> None:
+        """Write the masks of a step of the same requests as the last one."""
+        tracks, rows = self._tracks, self._rows
+        assert tracks is not None and rows is not None
+        left = tracks.go_on()
+        if left:
+            self._take(left, rows.shape[1], threads)
+        tracks.copy(rows)
+
+    def _seat(self, grammars: Sequence[GuidedGrammar | None]) -> None:
+        tracks = self._tracks
+        if tracks is None:
+            return
+        stays = {id(grammar) for grammar in grammars}
+        for grammar in self._seated:
+            if grammar is not None and id(grammar) not in stays and grammar.place is not None:
+                tracks.give_back(grammar.place)
+                grammar.place = None
+        places = [None if each is None else each.place or each.sit(tracks) for each in grammars]
+        self._by_line = {each.place.line: each for each in grammars if each is not None and each.place is not None}
+        tracks.seat(places)
+        self._seated = [*grammars]
+
+    def _take(self, left: Sequence[Sequence[int]], words: int, threads: int) -> None:
+        """Take the tokens, and make the masks, that kernels alone cannot."""
+        asked: list[GuidedGrammar] = []
+        noted: list[tuple[GuidedGrammar, int]] = []
+        for line, todo in left:
+            grammar = self._by_line[line]
+            place = _place(grammar)
+            place.leave()
+            if todo == Left.STEP and place.noted >= 0:
+                noted.append((grammar, place.noted))
             else:
-                asked.append((row, grammar))
+                asked.append(grammar)
         if noted:
-            found = step([grammar._matcher for _, grammar in noted], [grammar._noted for _, grammar in noted])
-            for (row, grammar), mask in zip(noted, found, strict=True):
+            found = step([grammar._matcher for grammar, _ in noted], [token for _, token in noted])
+            for (grammar, _), mask in zip(noted, found, strict=True):
                 if mask is None:
-                    asked.append((row, grammar))
+                    asked.append(grammar)
                 else:
-                    grammar._noted = -1
-                    kept[row] = grammar._shown = mask
+                    _place(grammar).enter(mask)
         if asked:
-            for (row, grammar), mask in zip(asked, _kept(asked, threads), strict=True):
-                kept[row] = mask
-                grammar._shown = None if grammar.failed else mask
-        write_rows(kept, rows[: len(grammars)], threads)
+            for grammar, mask in zip(asked, _rows_of(asked, words, threads), strict=True):
+                _place(grammar).enter(mask, moves=not (grammar.failed or grammar.is_terminated()))
 
     def written(self, n: int) -> StepMasks:
         """The first ``n`` rows of the masks that were allocated last."""
@@ -254,12 +291,23 @@ class GuidedBackend(StructuredOutputBackend):
         """Nothing is held that outlives the backend."""
 
 
-def _kept(asked: Sequence[tuple[int, GuidedGrammar]], threads: int) -> list[KeptRow]:
-    """The masks of grammars, each alone where one of them comes to a limit, so that it fails alone."""
+def _place(grammar: GuidedGrammar) -> Place:
+    assert grammar.place is not None
+    return grammar.place
+
+
+def _rows_of(grammars: Sequence[GuidedGrammar | None], words: int, threads: int) -> list[KeptRow]:
+    """The masks of a step's rows, each alone where one of them comes to a limit, so that it fails alone."""
+    kept = [everything(words)] * len(grammars)
+    asked = [(i, each) for i, each in enumerate(grammars) if each is not None and not each.is_terminated()]
     try:
         matchers = [grammar.matcher for _, grammar in asked]
         if not any(grammar.failed for _, grammar in asked):
-            return kept_masks(matchers, threads)
+            for (i, _), row in zip(asked, kept_masks(matchers, threads), strict=True):
+                kept[i] = row
+            return kept
     except GuidedError:
         pass
-    return [grammar.kept_row() for _, grammar in asked]
+    for i, grammar in asked:
+        kept[i] = grammar.kept_row()
+    return kept

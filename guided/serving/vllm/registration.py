@@ -139,13 +139,20 @@ def _masking(method: Any) -> Any:
             return method(self, requests, ids, scheduled_spec_decode_tokens)
         if self._grammar_bitmask is None:
             self._grammar_bitmask = backend.allocate_token_bitmask(self.vllm_config.scheduler_config.max_num_seqs)
+        n_threads = min(len(ids) // ROWS_A_THREAD or 1, threads)
+        asked = [*map(requests.__getitem__, ids)]
+        if asked == backend.requests:
+            backend.fill_again(n_threads)
+            return backend.written(len(ids))
         grammars = [
             request.structured_output_request.grammar
             if backend.always or self._get_constraint_bounds(request, ()).constraint_start == 0
             else None
-            for request in map(requests.__getitem__, ids)
+            for request in asked
         ]
-        backend.fill_step(grammars, self._grammar_bitmask, min(len(ids) // ROWS_A_THREAD or 1, threads))
+        backend.fill_step(grammars, self._grammar_bitmask, n_threads)
+        if backend.always:
+            backend.requests = asked
         return backend.written(len(ids))
 
     return masked

@@ -199,10 +199,10 @@ def test_a_token_of_the_last_mask_is_noted_and_taken_with_the_next_step(backend,
     (one,) = ids("1")
     assert all(grammar.accept_tokens("r", [one]) for grammar in grammars)
     first = grammars[0]
-    assert first._noted == one and first._matcher.n_tokens == 0 and not first.is_terminated()
+    assert first.place.noted == one and first._matcher.n_tokens == 0 and not first.is_terminated()
     if then == "mask":
         backend.fill_step(grammars, masks)
-        assert first._noted < 0 and first._matcher.n_tokens == 1
+        assert first.place.noted < 0 and first._matcher.n_tokens == 0 and first.matcher.n_tokens == 1
         assert masks[0].numpy().view(np.uint32).tolist() == own_mask(first) == own_mask(grammars[1])
     elif then == "validate":
         assert first.validate_tokens([one, one]) == [one]

@@ -1,0 +1,188 @@
+"""`Tracks`: the texts of an engine's step, which go on by kernels alone for as long as these know all that matters.
+
+A row of a step has a line of numbers (`guided.kernels.masking.tracks`) and its mask.  A token that was sampled is noted
+there, which is all that is done between two passes of the model; the next step takes the tokens of all rows.  Behind a
+pass every Python object is a wait for memory, so a row that goes on by kernels has hardly any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.constraint.constraint import Constraint
+from guided.constraint.effects.shared_rows import KeptRow
+from guided.constraint.engine.plans import Back
+from guided.constraint.stepping import BRIEF, MOMENT
+from guided.kernels.masking import tracks as kernels
+from guided.kernels.masking.tracks import Mode
+from guided.serving.matcher import Matcher
+
+__all__ = ["Place", "Tracks"]
+
+FREE = 0
+"""The line of rows without constraint."""
+
+
+class Tracks:
+    """So many rows at most, each as wide as the engine's; for one thread."""
+
+    def __init__(self, rows: int, words: int) -> None:
+        self._lines = np.zeros((rows + 1, kernels.FIELDS), np.int64)
+        self._lines[:, kernels.TOKEN] = kernels.NOTHING
+        self._masks = np.zeros((rows + 1, words), np.uint32)
+        self._masks[FREE] = ~np.uint32(0)
+        self._tokens = np.zeros((rows + 1, kernels.MOST), np.int64)
+        self._left = np.zeros((rows + 1, 2), np.int64)
+        self._order = np.zeros(0, np.int64)
+        # An entry of these costs a third of an array's.
+        self.numbers = self._lines.reshape(-1).data
+        self.bits = self._masks.reshape(-1).data.cast("B")
+        self._left_numbers = self._left.data
+        self._constraints: list[Constraint | None] = [None] * (rows + 1)
+        """Whose kernels may go on, by line."""
+        self._backs: list[Back | None] = [None] * (rows + 1)
+        self._unused = list(range(rows, FREE, -1))
+        self._is_seated = False
+        """Are rows where they were when masks were copied last?"""
+        self._has_changed = True
+
+    def take(self, matcher: Matcher, mask: KeptRow | None) -> Place:
+        """A line for a text, whose mask may be known."""
+        line = self._unused.pop()
+        constraint = matcher.constraint
+        self._constraints[line] = None
+        if isinstance(constraint, Constraint) and matcher.most_tokens is None:
+            self._constraints[line] = constraint
+            self._lines[line, kernels.TABLE : kernels.CHANGED] = constraint.track_parts
+        place = Place(self, line, matcher)
+        place.enter(mask)
+        return place
+
+    def give_back(self, place: Place) -> None:
+        """Let a line go; its matcher will find out where it is if it is asked."""
+        place.hand_over()
+        self._constraints[place.line] = None
+        self._unused.append(place.line)
+
+    def seat(self, places: Sequence[Place | None]) -> None:
+        """From now on rows are of these lines, in this order; None: without constraint."""
+        self._order = np.array([FREE if place is None else place.line for place in places], np.int64)
+        self._is_seated = False
+
+    def go_on(self) -> list[list[int]]:
+        """Take all noted tokens that kernels can take, with the masks behind them: the lines that are left, each with
+        what is left to do (`Left`).
+        """
+        n = kernels.stay(self._lines, self._order, self._tokens, self._left)
+        if not n:
+            return []
+        left = self._left_numbers
+        held: list[Constraint] = []
+        try:
+            for i in range(n):
+                constraint = self._constraints[left[i, 0]]
+                if constraint is not None and constraint.hold_track():
+                    held.append(constraint)
+                    left[i, 1] = 1
+            n = kernels.go_on(self._lines, self._left, n, self._tokens, self._masks, MOMENT, BRIEF)
+        finally:
+            for constraint in held:
+                constraint.end_step()
+        self._has_changed = True
+        found: list[list[int]] = self._left[:n].tolist()
+        return found
+
+    def copy(self, out: NDArray[np.uint32]) -> None:
+        """Copy the masks that have changed to the first rows of ``out``, to which nobody else writes."""
+        if self._has_changed or not self._is_seated:
+            kernels.copy_changed(self._lines, self._order, self._masks, out, not self._is_seated)
+            self._is_seated, self._has_changed = True, False
+
+
+class Place:
+    """The line of one text."""
+
+    __slots__ = ("_at", "_bits_at", "_ends", "_matcher", "_n", "_tracks", "line")
+
+    def __init__(self, tracks: Tracks, line: int, matcher: Matcher) -> None:
+        self._tracks = tracks
+        self.line = line
+        self._matcher = matcher
+        self._at = line * kernels.FIELDS
+        words = tracks._masks.shape[1]
+        self._bits_at = 4 * words * line
+        self._n = 32 * words
+        self._ends = matcher.constraint.vocabulary.eos_ids
+
+    def note(self, token: int) -> bool:
+        """Note the token that is sampled from the mask; False for what it does not allow, and for ends of text."""
+        tracks, at = self._tracks, self._at
+        if (
+            tracks.numbers[at] == kernels.NOTHING
+            and 0 <= token < self._n
+            and tracks.bits[self._bits_at + (token >> 3)] >> (token & 7) & 1
+            and token not in self._ends
+        ):
+            tracks.numbers[at] = token
+            return True
+        return False
+
+    @property
+    def noted(self) -> int:
+        """The token that is noted, or `kernels.NOTHING`, or `kernels.UNKNOWN` where the mask is not known."""
+        return self._tracks.numbers[self._at]
+
+    def forget(self) -> None:
+        """The mask is another now, and no token noted."""
+        self._tracks.numbers[self._at] = kernels.UNKNOWN
+
+    def leave(self) -> None:
+        """Have the matcher know the text up to the token that is noted; from here on Python moves it."""
+        tracks, at = self._tracks, self._at
+        numbers = tracks.numbers
+        if numbers[at + kernels.MODE] == Mode.OUTSIDE:
+            return
+        n = numbers[at + kernels.N_TOKENS]
+        if n:
+            numbers[at + kernels.N_TOKENS] = 0
+            tokens: list[int] = tracks._tokens[self.line, :n].tolist()
+            own, back = numbers[at + kernels.OWN], tracks._backs[self.line]
+            self._matcher.go_on(tokens, own if back is None else back(own, tokens, numbers[at + kernels.MODE]))
+        numbers[at + kernels.MODE] = Mode.OUTSIDE
+
+    def hand_over(self) -> None:
+        """Have the matcher know all tokens, the noted one as well, and not yet what they lead to."""
+        numbers, at = self._tracks.numbers, self._at
+        n = 0 if numbers[at + kernels.MODE] == Mode.OUTSIDE else numbers[at + kernels.N_TOKENS]
+        tokens: list[int] = self._tracks._tokens[self.line, :n].tolist()
+        if self.noted >= 0:
+            tokens.append(self.noted)
+        self._matcher.note_all(tokens)
+        numbers[at], numbers[at + kernels.MODE] = kernels.UNKNOWN, Mode.OUTSIDE
+
+    def enter(self, mask: KeptRow | None, moves: bool = True) -> None:
+        """The mask of the next token, if it is known; and kernels may move the text where they know what matters."""
+        tracks, at = self._tracks, self._at
+        tracks._has_changed = True
+        numbers = tracks.numbers
+        numbers[at] = kernels.UNKNOWN
+        numbers[at + kernels.MODE] = Mode.OUTSIDE
+        if mask is None:
+            return
+        numbers[at + kernels.CHANGED] = 1
+        row, words = tracks._masks[self.line], mask[1]
+        row[: words.size] = words
+        row[words.size :] = 0
+        if not moves:
+            return
+        numbers[at] = kernels.NOTHING
+        constraint = tracks._constraints[self.line]
+        track = None if constraint is None else constraint.track(self._matcher.state)
+        if track is not None:
+            own, mode, depth, arrays, names, tracks._backs[self.line] = track
+            first = at + kernels.MODE
+            for i, number in enumerate((mode, own, 1 if self._matcher.loops else -1, depth, arrays, names, 0)):
+                numbers[first + i] = number
