@@ -21,7 +21,7 @@ def begin_alternatives(label: str) -> Change:
 
     def change(query: Query) -> Query | None:
         found = at_operand(query)
-        return None if found is None else hear(found._replace(frames=(*query.frames, Alternatives())), label)
+        return None if found is None else hear(found.pushed(Alternatives()), label)
 
     return change
 
@@ -30,7 +30,7 @@ def alternative(among: int = ALL) -> Change:
     """Before one of them."""
 
     def change(query: Query) -> Query | None:
-        frame = query.frames[-1]
+        frame = query.frame
         return push(query, alike(query.system, frame.type, among))
 
     return change
@@ -53,7 +53,7 @@ def end_alternative(query: Query) -> Query | None:
     ended = end(query)
     if ended is None:
         return None
-    frame = ended.frames[-1]
+    frame = ended.frame
     shared = common(query.system, frame.type, ended.value) if frame.type else ended.value
     return None if shared is None else ended.with_top(frame._replace(type=shared))
 
@@ -62,9 +62,9 @@ def end_alternatives(label: str) -> Change:
     """Behind the last of them: they are an operand of their common type."""
 
     def change(query: Query) -> Query | None:
-        frame = query.frames[-1]
+        frame = query.frame
         name = label if label != "case" or query.label[1] < 2 else query.label[0]
-        below = hear(query._replace(frames=query.frames[:-1]), label)
+        below = hear(query.popped(), label)
         return read(below, settled(query.system, frame.type), (name, 2 if label != "case" else 1))
 
     return change
@@ -72,8 +72,8 @@ def end_alternatives(label: str) -> Change:
 
 def end_array(query: Query) -> Query | None:
     """Behind ARRAY[...]."""
-    name = "_" + settled(query.system, query.frames[-1].type)
-    below = hear(query._replace(frames=query.frames[:-1]), "array")
+    name = "_" + settled(query.system, query.frame.type)
+    below = hear(query.popped(), "array")
     return read(below, name, ("array", 2)) if name in BIT else None
 
 
@@ -90,12 +90,12 @@ def end_subject(query: Query) -> Query | None:
     subject = settled(query.system, ended.value)
     if not frames.rights(query.system, "compare", subject, CONDITION):
         return None
-    return ended.with_top(ended.frames[-1]._replace(subject=subject))
+    return ended.with_top(ended.frame._replace(subject=subject))
 
 
 def begin_when(query: Query) -> Query | None:
     """Behind WHEN."""
-    subject = query.frames[-1].subject
+    subject = query.frame.subject
     heard = hear(query, "when")
     return heard and push(heard, frames.rights(query.system, "compare", subject, CONDITION) if subject else CONDITION)
 
@@ -105,7 +105,7 @@ def begin_nullif(query: Query) -> Query | None:
     ended = end(query)
     if ended is None or is_literal(ended.value):
         return None
-    frame = ended.frames[-1]._replace(type=ended.value)
+    frame = ended.frame._replace(type=ended.value)
     return push(ended.with_top(frame), frames.rights(query.system, "compare", ended.value, CONDITION))
 
 
@@ -114,18 +114,18 @@ def begin_list(query: Query) -> Query | None:
     found = frames.before_test(query.top, "in", SORTABLE)
     if found is None or not frames.rights(query.system, "compare", found.type, CONDITION):
         return None
-    return hear(query._replace(frames=(*query.frames[:-1], found, Alternatives(subject=found.type))), "in")
+    return hear(query.with_top(found).pushed(Alternatives(subject=found.type)), "in")
 
 
 def negated_list(query: Query) -> Query | None:
     """Behind NOT of NOT IN."""
     heard = hear(query, "not")
-    return heard.with_top(heard.frames[-1]._replace(negated=True)) if heard and query.system.lists else heard
+    return heard.with_top(heard.frame._replace(negated=True)) if heard and query.system.lists else heard
 
 
 def begin_element(query: Query) -> Query | None:
     """Before an element of the list."""
-    return push(query, frames.rights(query.system, "compare", query.frames[-1].subject, CONDITION))
+    return push(query, frames.rights(query.system, "compare", query.frame.subject, CONDITION))
 
 
 def end_element(query: Query) -> Query | None:
@@ -133,24 +133,24 @@ def end_element(query: Query) -> Query | None:
     whole, ended = frames.whole(query.top), end(query)
     if whole is None or ended is None or not query.system.lists:
         return ended
-    frame = ended.frames[-1]
+    frame = ended.frame
     return ended.with_top(frame._replace(lone=whole.asks if frame.lone is None else Asks.NOTHING))
 
 
 def wants_element(query: Query) -> bool:
     """Must another element follow, since the only one would be read as the query of IN?"""
-    return query.frames[-1].lone is Asks.ROWS
+    return query.frame.lone is Asks.ROWS
 
 
 def end_list(query: Query) -> Query | None:
     """Behind the list."""
-    return None if wants_element(query) else listed(query, query.frames[-1].lone or Asks.NOTHING)
+    return None if wants_element(query) else listed(query, query.frame.lone or Asks.NOTHING)
 
 
 def listed(query: Query, lone: Asks) -> Query | None:
     """The condition that IN is with its list or query."""
-    negated = query.frames[-1].negated
-    below = hear(query._replace(frames=query.frames[:-1]), "]")
+    negated = query.frame.negated
+    below = hear(query.popped(), "]")
     condition = below and below.with_top(frames.as_condition(below.top, "in"))
     return asking(condition, Asks.ROWS) if lone and not negated else condition
 

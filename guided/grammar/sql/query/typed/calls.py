@@ -95,7 +95,7 @@ class FunctionName:
         if name in query.system.volatile:
             found = found._replace(tainted="volatile")
         found = do.without_null(found, name)
-        return do.hear(found._replace(frames=(*found.frames, Calling(name))), name)
+        return do.hear(found.pushed(Calling(name)), name)
 
     def suggested(self, query: Query) -> Iterable[str]:
         """None, a literal is shorter, unless a group must be followed."""
@@ -124,13 +124,13 @@ def calling(name: str) -> do.Change:
 
     def change(query: Query) -> Query | None:
         found = do.at_operand(query)
-        return None if found is None else do.hear(found._replace(frames=(*found.frames, Calling(name))), name)
+        return None if found is None else do.hear(found.pushed(Calling(name)), name)
 
     return change
 
 
 def _frame(query: Query) -> Calling:
-    frame = query.frames[-1]
+    frame = query.frame
     assert isinstance(frame, Calling)
     return frame
 
@@ -171,7 +171,7 @@ def end_call(query: Query) -> Query | None:
     kind = functions.call_of(query.system, frame.name, frame.types)
     if kind is None:
         return None
-    left = do.allows_null(query._replace(frames=query.frames[:-1]))
+    left = do.allows_null(query.popped())
     return do.read(do.hear(left, ")"), kind, (frame.name, 2))
 
 
@@ -193,7 +193,7 @@ def _begin_narrow(goal: int) -> do.Change:
     """An argument of POSITION."""
 
     def change(query: Query) -> Query:
-        return query._replace(frames=(*query.frames, Operand(query.system, goal, narrow=True)))
+        return query.pushed(Operand(query.system, goal, narrow=True))
 
     return change
 
@@ -211,7 +211,7 @@ def _end_substring(query: Query) -> Query | None:
     """Behind the arguments of SUBSTRING in either spelling."""
     types = _frame(query).types
     kind = functions.call_of(query.system, "substr", types if len(types) > 1 else (*types, "int4"))
-    below = do.hear(query._replace(frames=query.frames[:-1]), ")")
+    below = do.hear(query.popped(), ")")
     return None if kind is None else do.read(below, kind, ("substring", 2))
 
 
@@ -237,7 +237,7 @@ def begin_grouping(query: Query) -> Query | None:
 
 def begin_group(query: Query) -> Query:
     """Before one of them, of whatever type it is."""
-    return query._replace(frames=(*query.frames, Operand(query.system, SORTABLE, plain=True)))
+    return query.pushed(Operand(query.system, SORTABLE, plain=True))
 
 
 def end_group(query: Query) -> Query | None:
@@ -301,7 +301,7 @@ def _within(name: str) -> do.Change:
             return None
         frame = _frame(ended)
         kind = functions.call_of(query.system, name, (*frame.types, ended.value))
-        return None if kind is None else do.read(ended._replace(frames=ended.frames[:-1]), kind, (name, 2))
+        return None if kind is None else do.read(ended.popped(), kind, (name, 2))
 
     return change
 

@@ -101,7 +101,7 @@ def begin(goal: int = ALL) -> Change:
     """An expression that must end with one of some types."""
 
     def change(query: Query) -> Query:
-        return query._replace(frames=(*query.frames, Operand(query.system, goal)))
+        return query.pushed(Operand(query.system, goal))
 
     return change
 
@@ -116,12 +116,12 @@ def end(query: Query) -> Query | None:
     if heard is None:
         return None
     query = heard
-    return query._replace(frames=query.frames[:-1], value=found.type, label=found.label, column=column, alone=False)
+    return query.popped()._replace(value=found.type, label=found.label, column=column, alone=False)
 
 
 def push(query: Query, goal: int) -> Query | None:
     """Begin an expression, None where no type would do."""
-    return query._replace(frames=(*query.frames, Operand(query.system, goal))) if goal else None
+    return query.pushed(Operand(query.system, goal)) if goal else None
 
 
 def operand(name: str, label: tuple[str, int] = ("", 0)) -> Change:
@@ -188,12 +188,12 @@ def without_null(query: Query, name: str) -> Query:
     """The query where the arguments of a function begin; no NULL may be written there that would change its type."""
     if query.no_null or name not in query.system.null_matters:
         return query
-    return query._replace(no_null=len(query.frames))
+    return query._replace(no_null=1 + len(query.around))
 
 
 def allows_null(query: Query) -> Query:
     """Behind the arguments of a function."""
-    return query._replace(no_null=0) if query.no_null and query.no_null == len(query.frames) else query
+    return query._replace(no_null=0) if query.no_null and query.no_null == 1 + len(query.around) else query
 
 
 def operator(name: str) -> Change:

@@ -89,7 +89,9 @@ def begin_item(query: Query) -> Query | None:
             goal = settling(query.system, goal)
     plain = goal == ALL and not (query.distinct or query.awaiting is not None or query.sees_parent)
     frame = Operand(query.system, goal, plain=plain)
-    return query._replace(frames=(frame,), loose=frozenset(), tainted="", terms=frozenset(), column=None, trace=())
+    return query._replace(
+        frame=frame, around=(), loose=frozenset(), tainted="", terms=frozenset(), column=None, trace=()
+    )
 
 
 def end_value(query: Query) -> Query | None:
@@ -173,7 +175,9 @@ def all_columns(query: Query) -> Query | None:
     """``*``."""
     if may_star(query) is None:
         return None
-    return query._replace(outputs=(*query.outputs, Output(None, "text", "")), needs_from=True, frames=(), trace=None)
+    return query._replace(
+        outputs=(*query.outputs, Output(None, "text", "")), needs_from=True, frame=None, around=(), trace=None
+    )
 
 
 def all_columns_of(query: Query) -> Query | None:
@@ -182,7 +186,7 @@ def all_columns_of(query: Query) -> Query | None:
         return None
     pending = query.pending | {Pending(query.name, "*", "", True)}
     outputs = (*query.outputs, Output(None, "text", query.name))
-    return query._replace(outputs=outputs, pending=pending, name="", frames=(), trace=None)
+    return query._replace(outputs=outputs, pending=pending, name="", frame=None, around=(), trace=None)
 
 
 def distinct(query: Query) -> Query:
@@ -202,7 +206,7 @@ def settled_sources(query: Query) -> Query | None:
 
 def begin_on(query: Query) -> Query:
     """Behind ON."""
-    return query._replace(clause=Clause.ON, frames=(Operand(query.system, CONDITION),))
+    return query._replace(clause=Clause.ON, frame=Operand(query.system, CONDITION), around=())
 
 
 def end_on(query: Query) -> Query | None:
@@ -259,7 +263,7 @@ def bound(query: Query) -> Query | None:
 
 def begin_where(query: Query) -> Query:
     """Behind WHERE."""
-    return query._replace(frames=(Operand(query.system, CONDITION),))
+    return query._replace(frame=Operand(query.system, CONDITION), around=())
 
 
 def begin_group(query: Query) -> Query | None:
@@ -281,7 +285,7 @@ def begin_groupings(query: Query) -> Query:
 
 def begin_group_term(query: Query) -> Query:
     """A term of GROUP BY."""
-    return query._replace(alone=True, frames=(Operand(query.system, SORTABLE),), column=None, trace=())
+    return query._replace(alone=True, frame=Operand(query.system, SORTABLE), around=(), column=None, trace=())
 
 
 def end_group_term(query: Query) -> Query | None:
@@ -318,7 +322,7 @@ def begin_qualify(query: Query) -> Query | None:
     """Behind QUALIFY, the condition on what windows gave."""
     if query.all_grouped:
         return None
-    return query._replace(clause=Clause.QUALIFY, frames=(Operand(query.system, CONDITION),))
+    return query._replace(clause=Clause.QUALIFY, frame=Operand(query.system, CONDITION), around=())
 
 
 def has_window(query: Query) -> Query | None:
@@ -338,7 +342,7 @@ def grouped(query: Query) -> Query | None:
 
 def begin_having(query: Query) -> Query:
     """Behind HAVING."""
-    return query._replace(clause=Clause.HAVING, frames=(Operand(query.system, CONDITION),))
+    return query._replace(clause=Clause.HAVING, frame=Operand(query.system, CONDITION), around=())
 
 
 def begin_order(query: Query) -> Query:
@@ -348,7 +352,7 @@ def begin_order(query: Query) -> Query:
 
 def begin_distinct_on(query: Query) -> Query:
     """Before a column of DISTINCT ON."""
-    return query._replace(frames=(Operand(query.system, SORTABLE),))
+    return query._replace(frame=Operand(query.system, SORTABLE), around=())
 
 
 def end_distinct_on(query: Query) -> Query | None:
@@ -363,7 +367,7 @@ def begin_order_term(query: Query) -> Query | None:
     """A term of ORDER BY that is an expression: not of a set operation or VALUES, with DISTINCT a column's."""
     if query.result is not None or remaining(query):
         return None
-    begun = query._replace(alone=True, frames=(Operand(query.system, SORTABLE),), column=None)
+    begun = query._replace(alone=True, frame=Operand(query.system, SORTABLE), around=(), column=None)
     if query.distinct:
         columns = (one.trace for one in query.outputs if one.trace and is_sortable(one.type))
         traces = frozenset(columns)

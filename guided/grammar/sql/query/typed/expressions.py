@@ -147,7 +147,7 @@ def _type(dialect: TypedDialect, *, behind: bool) -> Node:
 
 def _wish(query: Query) -> str:
     """The type that a column of a source must have, for which the query around waits."""
-    if query.clause is not Clause.SELECT or len(query.frames) != 1 or query.top.waits:
+    if query.clause is not Clause.SELECT or query.around or query.frame is None or query.top.waits:
         return ""
     found = new_names.wanted(query)
     if not found or not is_undecided(awaited := found[0][1]):
@@ -321,7 +321,7 @@ def _operand(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule) -
     }
 
     def preferred(query: Query) -> int:
-        if query.clause is Clause.GROUP and len(query.frames) == 1 and (left := needed(query)):
+        if query.clause is Clause.GROUP and not query.around and (left := needed(query)):
             where, name = min(left, key=str)
             found = bare_columns(query.sources).unique.get(name)
             return 4 if found is not None and found[0] == where else 5

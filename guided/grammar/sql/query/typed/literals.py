@@ -92,9 +92,9 @@ _FIELDS = {
 
 def _fields(query: Query) -> Words | None:
     """The names of fields of a date, if one is read."""
-    if len(query.frames) < 2 or query.top.waits or query.top.goal & _HELD_FIELDS:
+    if not query.around or query.top.waits or query.top.goal & _HELD_FIELDS:
         return None
-    call = query.frames[-2]
+    call = query.around[-1]
     return _FIELDS.get(call.name) if isinstance(call, Calling) and not call.types else None
 
 

@@ -16,8 +16,9 @@ def owed(query: Query) -> int:
     found = 0
     at: Query | None = query
     while at is not None:
-        found += _OWED_VALUE * (2 * len(at.frames) + 1)
-        found += sum(_OWED_VALUE * max(1, len(frame.waits)) for frame in at.frames if isinstance(frame, Operand))
+        waiting = () if at.frame is None else (*at.around, at.frame)
+        found += _OWED_VALUE * (2 * len(waiting) + 1)
+        found += sum(_OWED_VALUE * max(1, len(frame.waits)) for frame in waiting if isinstance(frame, Operand))
         if at.goals is not None:
             found += _OWED_VALUE * max(1, len(at.goals) - len(at.outputs))
         if not at.bound:

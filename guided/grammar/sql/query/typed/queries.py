@@ -53,13 +53,13 @@ def _is_counted_in_a_list(query: Query) -> bool:
     return (
         query.system.lists
         and query.is_local
-        and any(isinstance(frame, Operand) and frame.no_query for frame in query.frames)
+        and any(isinstance(frame, Operand) and frame.no_query for frame in (*query.around, query.frame))
     )
 
 
 def enter_list(query: Query) -> Query | None:
     """Begin the query behind IN."""
-    return within(query, (frames.rights(query.system, "compare", query.frames[-1].subject, CONDITION),))
+    return within(query, (frames.rights(query.system, "compare", query.frame.subject, CONDITION),))
 
 
 def may_quantify(query: Query) -> Query | None:
@@ -176,7 +176,7 @@ def deeper(query: Query) -> Query | None:
         return None
     heard = hear(query, "(")
     inner = Operand(query.system, ALL, no_query=is_first_of_any(query))
-    return heard and heard._replace(depth=query.depth + 1, frames=(*query.frames, inner))
+    return heard and heard.pushed(inner)._replace(depth=query.depth + 1)
 
 
 def is_first_of_any(query: Query) -> bool:

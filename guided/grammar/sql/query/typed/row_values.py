@@ -59,11 +59,11 @@ def _begin(query: Query) -> Query | None:
     begins = not top.type and not (top.waits and top.system.levels[top.waits[-1].operator] >= LEVELS["compare"])
     if not begins or not frames.hopes(top, LEVELS["compare"]) & BIT["bool"]:
         return None
-    return ended._replace(frames=(*ended.frames, _Row((ended.value,))), depth=ended.depth - 1)
+    return ended.pushed(_Row((ended.value,)))._replace(depth=ended.depth - 1)
 
 
 def _row(query: Query) -> _Row:
-    row = query.frames[-1]
+    row = query.frame
     assert isinstance(row, _Row)
     return row
 
@@ -136,6 +136,6 @@ def _leave(query: Query) -> Query:
 
 def _compared(query: Query) -> Query | None:
     """A condition was read; what follows must not bind as tightly as the comparison."""
-    below = query._replace(frames=query.frames[:-1], alone=False)
+    below = query.popped()._replace(alone=False)
     found = frames.as_condition(below.top._replace(column=None, plain=False), "compare")
     return do.asking(below.with_top(found._replace(tightest=LEVELS["is"])), _row(query).asks)

@@ -133,8 +133,10 @@ class Query(NamedTuple):
     operators: frozenset[str] = frozenset()
     """Of a set operation: its operators so far."""
     distinct: bool = False
-    frames: tuple[Any, ...] = ()
-    """What waits of the expression that is being read, the outermost first (`typed.frames`)."""
+    frame: Any = None
+    """The expression that is being read, or a call or the like whose next part comes (`typed.frames`)."""
+    around: tuple[Any, ...] = ()
+    """What waits around it, the outermost first."""
     value: str = ""
     """The type of the expression that was read last, with its name and, where it is one alone, its column."""
     label: tuple[str, int] = ("", 0)
@@ -212,13 +214,23 @@ class Query(NamedTuple):
     @property
     def top(self) -> Operand:
         """The expression that is being read."""
-        top = self.frames[-1]
+        top = self.frame
         assert isinstance(top, Operand)
         return top
 
     def with_top(self, frame: Any) -> Query:
-        """The query with another frame on top."""
-        return self._replace(frames=(*self.frames[:-1], frame))
+        """The query with another frame in place of the innermost."""
+        return self._replace(frame=frame)
+
+    def pushed(self, frame: Any) -> Query:
+        """The query with one more frame."""
+        if self.frame is None:
+            return self._replace(frame=frame)
+        return self._replace(frame=frame, around=(*self.around, self.frame))
+
+    def popped(self) -> Query:
+        """The query without the innermost frame."""
+        return self._replace(frame=self.around[-1] if self.around else None, around=self.around[:-1])
 
     @property
     def is_local(self) -> bool:

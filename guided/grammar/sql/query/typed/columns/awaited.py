@@ -64,7 +64,9 @@ def _readings(system: TypeSystem, hopes: int, goals: frozenset[int]) -> dict[str
 
 def _goals(query: Query) -> frozenset[int]:
     """What each of the expressions may be that are being read."""
-    return frozenset([frames.goal_of(frame) for frame in query.frames if isinstance(frame, frames.Operand)])
+    return frozenset(
+        [frames.goal_of(frame) for frame in (*query.around, query.frame) if isinstance(frame, frames.Operand)]
+    )
 
 
 def _may_wait(wider: str, members: Iterable[str], hopes: int, goals: frozenset[int]) -> bool:
@@ -94,7 +96,7 @@ def _is_sorted_or_counted(query: Query) -> bool:
     """Is a column read where it does not matter what it is?"""
     if not frames.goal_of(query.top) & BIT[ANY] or query.top.waits:
         return False
-    call = query.frames[-2] if len(query.frames) > 1 else None
+    call = query.around[-1] if query.around else None
     sorted_ = query.around_term is not None and query.top.goal == SORTABLE
     return sorted_ or (isinstance(call, frames.Calling) and call.name == "count")
 

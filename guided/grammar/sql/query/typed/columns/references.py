@@ -178,7 +178,7 @@ class BareColumn:
         if query.followed is not None:
             bare = bare_columns(query.sources).unique
             return [name for name, (where, _) in bare.items() if f"{where}.{name}" in do.next_parts(query)]
-        if query.clause is not Clause.GROUP or len(query.frames) > 1:
+        if query.clause is not Clause.GROUP or query.around:
             return ()
         bare = bare_columns(query.sources).unique
         return sorted(name for where, name in needed(query) if bare.get(name, ("-",))[0] == where)
@@ -200,7 +200,7 @@ def _used(query: Query, qualifier: str | None, name: str, kind: str) -> Query | 
     found = do.hear(found, f"{column[0] or ''}.{name}")
     if found is None:
         return None
-    guessed = kind != UNKNOWN and top.plain and not top.waits and is_open(query) and len(query.frames) == 1
+    guessed = kind != UNKNOWN and top.plain and not top.waits and is_open(query) and not query.around
     return found.with_top(found.top._replace(column=None if top.waits else column, bound=guessed, indexed=True))
 
 
@@ -262,7 +262,7 @@ class Qualifier:
                 for one in query.sources
                 if one.name + "." in {p[: len(one.name) + 1] for p in do.next_parts(query)}
             ]
-        if query.clause is not Clause.GROUP or len(query.frames) > 1:
+        if query.clause is not Clause.GROUP or query.around:
             return ()
         return sorted({where for where, _ in needed(query) if where})
 
@@ -353,7 +353,7 @@ class QualifiedColumn:
         names = self.allowed(query)
         if query.followed is not None:
             return [name for name in names.words.members if f"{query.name}.{name}" in do.next_parts(query)]
-        if query.clause is Clause.GROUP and len(query.frames) == 1:
+        if query.clause is Clause.GROUP and not query.around:
             grouped = sorted(name for where, name in needed(query) if where == query.name and name in names.words)
             if grouped:
                 return grouped
