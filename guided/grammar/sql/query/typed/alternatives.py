@@ -159,6 +159,8 @@ def begin_any(query: Query) -> Query | None:
     """Behind ANY ( as the right operand of a comparison: an array of what it may be compared with."""
     items = compared_with(query)
     goal = sum(bit for name, bit in BIT.items() if name[0] == "_" and items & BIT[name[1:]])
+    if items & BIT["text"] and not query.system.lists:
+        goal |= BIT["'array"]
     begun = untraced(query)
     pushed = begun and push(begun, goal)
     # In brackets of its own a query would be read as that of ANY, whose values are compared one by one.
@@ -168,10 +170,15 @@ def begin_any(query: Query) -> Query | None:
 def compared_with(query: Query) -> int:
     """The types of what the comparison whose right operand comes may be compared with, one by one."""
     top = query.top
-    if top.type or not top.waits or top.waits[-1].operator not in ("compare", "equal", "quantified"):
+    if top.type or not top.waits or top.waits[-1].operator not in ("compare", "equal", "quantified", "like"):
         return 0
     wait = top.waits[-1]
-    return wait.goal & frames.rights(query.system, "compare", wait.left, CONDITION)
+    # LIKE has patterns.
+    return (
+        wait.goal
+        if wait.operator == "like"
+        else wait.goal & frames.rights(query.system, "compare", wait.left, CONDITION)
+    )
 
 
 def end_any(query: Query) -> Query | None:

@@ -23,11 +23,13 @@ from guided.grammar.attributed.nodes import (
 from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query.typed import alternatives, functions
 from guided.grammar.sql.query.typed import changes as do
+from guided.grammar.sql.query.typed.columns.catalog import Catalog
+from guided.grammar.sql.query.typed.columns.references import Qualifier
 from guided.grammar.sql.query.typed.columns.terms import TermQualifier
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.frames import CONDITION, Calling, Operand
 from guided.grammar.sql.query.typed.literals import numbers_of
-from guided.grammar.sql.query.typed.scope import Clause, Column, Query
+from guided.grammar.sql.query.typed.scope import Clause, Column, Pending, Query, is_open
 from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, coerces, is_literal, members, only
 from guided.grammar.sql.query.typed.windows import directed, ordering, over
 
@@ -48,7 +50,9 @@ _NAMED = {
 }
 
 
-TAINTS = ("", "aggregate", "window", "volatile")
+_SPANS = ("YEARS", "MONTHS", "WEEKS", "DAYS", "HOURS", "MINS", "SECS")
+"""The arguments of MAKE_INTERVAL, by their names."""
+TAINTS = ("", "aggregate", "window", "rows", "volatile")
 """`Query.tainted`, weakest first."""
 
 
@@ -175,6 +179,11 @@ def end_call(query: Query) -> Query | None:
     return do.read(do.hear(left, ")"), kind, (frame.name, 2))
 
 
+def _may_be_listed(query: Query) -> Query:
+    """Behind a call that a subscript may follow."""
+    return query.with_top(query.top._replace(indexed=True))
+
+
 def _fields(dialect: TypedDialect) -> dict[tuple[str, str], int]:
     """What EXTRACT takes, by its word and the type that it gives: the types that have such a field."""
     found: dict[tuple[str, str], int] = {}
@@ -253,6 +262,13 @@ def counts_all(query: Query) -> Query | None:
     return query if _frame(query).name == "count" else None
 
 
+def counts_source(query: Query) -> Query | None:
+    """``*`` behind a source, the argument of COUNT."""
+    if is_open(query):
+        return query._replace(name="", pending=query.pending | {Pending(query.name, "*", "", True)})
+    return query._replace(name="")
+
+
 def distinct(query: Query) -> Query:
     """DISTINCT before the argument of an aggregate."""
     return query.with_top(_frame(query)._replace(distinct=True))
@@ -320,17 +336,17 @@ def begin_within(query: Query) -> Query | None:
     return None if begun is None else begun._replace(alone=not query.system.constant_order)
 
 
-def call(dialect: TypedDialect, expression: Rule) -> Node:
+def call(dialect: TypedDialect, catalog: Catalog, expression: Rule) -> Node:
     """A call of any function."""
     return choice(
-        *_scalars(dialect, expression), *_aggregates(dialect, expression), _window_function(dialect, expression),
-        *_spelled(dialect, expression),
+        *_scalars(dialect, expression), *_aggregates(dialect, catalog, expression),
+        _window_function(dialect, expression), *_spelled(dialect, expression),
     )  # fmt: skip
 
 
-def windowed_call(dialect: TypedDialect, expression: Rule) -> Node:
+def windowed_call(dialect: TypedDialect, catalog: Catalog, expression: Rule) -> Node:
     """A call with OVER."""
-    return choice(_aggregates(dialect, expression)[1], _window_function(dialect, expression))
+    return choice(_aggregates(dialect, catalog, expression)[1], _window_function(dialect, expression))
 
 
 def arguments(expression: Node) -> Node:
@@ -351,15 +367,18 @@ def _scalars(dialect: TypedDialect, expression: Node) -> list[Node]:
     closed = seq(Action(end_call), _CLOSE)
     named = Name(FunctionName(dialect.system.scalars, "scalar", dialect.word_functions), Spelled.WORD)
     reserved = choice(*(seq(Action(calling(name)), Keyword(name)) for name in dialect.word_functions))
-    return [seq(choice(named, reserved), _OPEN, some, closed)]
+    listed_ = (Action(_may_be_listed),) if dialect.system.lists else ()
+    return [seq(choice(named, reserved), _OPEN, some, closed, *listed_)]
 
 
-def _aggregates(dialect: TypedDialect, expression: Node) -> list[Node]:
+def _aggregates(dialect: TypedDialect, catalog: Catalog, expression: Node) -> list[Node]:
     some = arguments(expression)
     closed = seq(Action(end_call), _CLOSE)
-    where = seq(words("FILTER"), _OPEN, words("WHERE"), Action(begin_filter), Action(do.begin(CONDITION)), expression,
+    only_if = maybe(words("WHERE")) if dialect.system.lists else words("WHERE")
+    where = seq(words("FILTER"), _OPEN, only_if, Action(begin_filter), Action(do.begin(CONDITION)), expression,
                 Action(do.end), Action(end_kind), _CLOSE)  # fmt: skip
-    every = seq(Action(counts_all), Sign("*"))
+    of_source = seq(Name(Qualifier(catalog)), Sign("."), Action(counts_source), Sign("*"))
+    every = seq(Action(counts_all), choice(Sign("*"), of_source))
     ordered = seq(Action(may_close), words("ORDER BY"), ordering(expression, begin_order))
     column = choice(Name(OrderColumn()), seq(Name(TermQualifier(_columns)), Sign("."), Name(OrderColumn())))
     by_argument = seq(Action(may_close), Action(has_columns), words("ORDER BY"), listed(directed(column), _COMMA))
@@ -396,6 +415,7 @@ def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:
     """What has a spelling of its own."""
     text = seq(Action(do.begin(_texts(dialect))), expression, Action(do.end))
     whole = seq(Action(do.begin(only(*dialect.wholes))), expression, Action(do.end))
+    number = seq(Action(do.begin(only("float8", "numeric", "int4", "int8"))), expression, Action(do.end))
     begin = Action(do.at_operand)
 
     def result(name: str, label: str) -> Action:
@@ -448,4 +468,16 @@ def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:
         Action(alternatives.alternative(SORTABLE)), expression, Action(alternatives.begin_nullif), _COMMA, expression,
         Action(do.end), Action(alternatives.end_alternatives("nullif")), _CLOSE,
     )  # fmt: skip
-    return [extract, trim, position, substring, *several, nullif]
+    overlay = seq(
+        words("OVERLAY"), begin, Action(do.untraced), _OPEN, text, words("PLACING"), text, words("FROM"), whole,
+        maybe(words("FOR"), whole), result("text", "overlay"), _CLOSE,
+    )  # fmt: skip
+    # In their order: none may come twice.
+    parts = [seq(words(name), Sign("=>"), whole if name != "SECS" else number) for name in _SPANS]
+    spans = choice(*(seq(one, *(maybe(_COMMA, other) for other in parts[place + 1 :]))
+                     for place, one in enumerate(parts)))  # fmt: skip
+    interval = seq(
+        words("MAKE_INTERVAL"), begin, Action(do.untraced), _OPEN, spans, result("interval", "make_interval"), _CLOSE,
+    )  # fmt: skip
+    others = () if dialect.system.lists else (overlay, interval)
+    return [extract, trim, position, substring, *several, nullif, *others]

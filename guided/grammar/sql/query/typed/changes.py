@@ -21,6 +21,7 @@ __all__ = [
     "castable",
     "conjunction",
     "end",
+    "end_slice",
     "end_subscript",
     "fitting",
     "negation",
@@ -268,7 +269,12 @@ def castable(query: Query) -> Query | None:
 def subscript(query: Query) -> Query | None:
     """Before the bracket of an element's number."""
     top = query.top
-    return hear(query, "[") if top.indexed and top.type[:1] == "_" else None
+    return hear(query, "[") if top.indexed and (top.type[:1] == "_" or _is_list_of_letters(query)) else None
+
+
+def _is_list_of_letters(query: Query) -> bool:
+    """Is a text read that has subscripts as a list has?"""
+    return query.system.lists and query.top.type == "text"
 
 
 def end_subscript(query: Query) -> Query | None:
@@ -278,5 +284,15 @@ def end_subscript(query: Query) -> Query | None:
     return (
         None
         if heard is None
-        else heard.with_top(top._replace(type=top.type[1:], column=None, bound=False, indexed=False, asks=Asks.NOTHING))
+        else heard.with_top(
+            top._replace(type=top.type.removeprefix("_"), column=None, bound=False, indexed=False, asks=Asks.NOTHING)
+        )
     )
+
+
+def end_slice(query: Query) -> Query | None:
+    """Behind the numbers of the elements that are taken: of a list there is a list."""
+    heard = hear(query, "[:]")
+    if heard is None:
+        return None
+    return heard.with_top(query.top._replace(column=None, bound=False, indexed=False, asks=Asks.NOTHING))

@@ -52,6 +52,7 @@ __all__ = [
     "end_on",
     "end_order_term",
     "end_value",
+    "enter_count",
     "enter_lateral",
     "enter_recursive_table",
     "enter_source",
@@ -61,9 +62,10 @@ __all__ = [
     "has_window",
     "is_sortable",
     "lacks_columns",
+    "leave_count",
     "leave_source",
     "leave_table",
-    "may_enter", "may_join",
+    "may_count", "may_enter", "may_join",
     "may_order",
     "may_star",
     "next_item",
@@ -72,6 +74,7 @@ __all__ = [
     "term_of",
 ]  # fmt: skip
 
+_WHOLE = sum(BIT[name] for name in ("int2", "int4", "int8"))
 UNNAMED = "?column?"
 """The name of a column that has none."""
 
@@ -305,6 +308,8 @@ def group_all(query: Query) -> Query | None:
     """GROUP BY ALL: by each column that is no aggregate."""
     found = query._replace(all_grouped=True)
     for place, output in enumerate(query.outputs):
+        if output.tainted == "rows":
+            return None
         if not output.tainted:
             if not may_order(query, place):
                 return None
@@ -388,6 +393,22 @@ def begin_limit(query: Query) -> Query | None:
     return query._replace(clause=Clause.LIMIT) if may_be_cut(query) else None
 
 
+def enter_count(query: Query) -> Query | None:
+    """Begin a query that says how many rows there are: it does not see those."""
+    return within(query, (_WHOLE,), sees=False)
+
+
+def may_count(query: Query) -> Query | None:
+    """Where one may begin."""
+    return query if enter_count(query) else None
+
+
+def leave_count(query: Query) -> Query:
+    """Behind it."""
+    assert query.parent is not None
+    return query.parent
+
+
 def begin_table(query: Query) -> Query:
     """Before the name of a common table expression."""
     return query._replace(name="", relation=None)
@@ -424,7 +445,7 @@ def is_sortable(kind: str) -> bool:
 def may_order(query: Query, place: int) -> bool:
     """May a column of the result be such a term?"""
     kind = columns_of(query)[place][1] if query.result is not None else query.outputs[place].type
-    if query.clause is Clause.GROUP and query.outputs[place].tainted:
+    if query.clause is Clause.GROUP and query.outputs[place].tainted not in ("", "rows"):
         return False
     if query.clause is Clause.ORDER and query.result is None and remaining(query):
         return False

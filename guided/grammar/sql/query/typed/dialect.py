@@ -60,5 +60,3 @@ class TypedDialect:
     """Functions whose names are reserved words."""
     selected_rows: tuple[str, ...] = ()
     """Functions that give rows which SELECT may have as a column."""
-    named_rows: tuple[str, ...] = ()
-    """Beginnings of functions as sources whose column has a name of its own, whatever they are called by."""

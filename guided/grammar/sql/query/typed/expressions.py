@@ -200,8 +200,11 @@ def casts(dialect: TypedDialect) -> Node:
 def _behind(dialect: TypedDialect, body: Node, query: Node) -> Node:
     """What follows an operand: casts, subscripts, tests."""
     cast = _cast(dialect)
-    element = seq(Action(do.subscript), Sign("["), Action(do.begin(only(*dialect.wholes))), body, Action(do.end),
-                  Action(do.end_subscript), Sign("]"))  # fmt: skip
+    whole = seq(Action(do.begin(only(*dialect.wholes))), body, Action(do.end))
+    colon = seq(Sign(":"), Action(do.heard(":")))
+    slice_ = seq(colon, maybe(whole), Action(do.end_slice))
+    element = seq(Action(do.subscript), Sign("["), choice(seq(whole, choice(Action(do.end_subscript), slice_)), slice_),
+                  Sign("]"))  # fmt: skip
     not_ = maybe(words("NOT"), Action(do.heard("not")))
     null = seq(
         Action(do.null_test),
@@ -239,10 +242,12 @@ def _row(dialect: TypedDialect, one: Node, body: Node, query: Node) -> Node:
     several = seq(Action(queries.may_quantify), Action(do.untraced), choice(some, words("ALL")), _OPEN,
                   choice(array, seq(Action(queries.enter_any), query, Action(queries.leave_any))), _CLOSE)  # fmt: skip
     patterns = choice(*(_heard(word) for word in dialect.patterns))
+    simple = choice(*(_heard(word) for word in dialect.patterns if " " not in word))
     escape = maybe(Action(do.pattern_ends), Action(do.untraced), words("ESCAPE"), Literal(LiteralForm.STRING, Escape()))
     # Where a comparison with ANY or ALL binds in its own way it is an operator of its own.
     quantified = "quantified" in dialect.system.levels
     right = one if quantified else choice(one, several)
+    like = choice(seq(patterns, one, escape), *(() if quantified else (seq(simple, several),)))
     matches = choice(
         *(seq(words(text) if text[0].isalpha() else Sign(text), Action(do.heard(text))) for text in dialect.matches)
     )
@@ -255,7 +260,7 @@ def _row(dialect: TypedDialect, one: Node, body: Node, query: Node) -> Node:
         **({"quantified": seq(Action(do.quantified), comparison, several)} if quantified else {}),
         "conjunction": seq(Action(do.conjunction), words("AND"), one),
         "disjunction": seq(Action(do.operator("or")), words("OR"), one),
-        "like": seq(Action(do.operator("like")), not_, patterns, one, escape),
+        "like": seq(Action(do.operator("like")), not_, like),
         "~": seq(Action(do.operator("~")), matches, one),
         "between": seq(Action(do.operator("between")), not_, words("BETWEEN"), one),
         "is": seq(Action(do.operator("is")), words("IS"), not_, words("DISTINCT FROM"), one),
@@ -306,7 +311,7 @@ def _operand(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule) -
     options = (
         numbers[0], constants[1], strings[-1], constants[0], bare[1], qualified, *bare[2:], bare[0],
         *numbers[1:], *strings[:-1], constants[2], *moments, *typed, *spans,
-        seq(Action(do.open_operand), choice(call(dialect, body), *_bracketed(dialect, body, query))),
+        seq(Action(do.open_operand), choice(call(dialect, catalog, body), *_bracketed(dialect, body, query))),
         _grouping(dialect, catalog),
     )  # fmt: skip
 
@@ -375,11 +380,11 @@ def _bracketed(dialect: TypedDialect, body: Rule, query: Rule) -> list[Node]:
     )
     elements = ALL & ~sum(bit for name, bit in BIT.items() if name[0] == "_" or name == OTHER or name in UNDECIDED)
     list_ = seq(
-        Action(alternatives.begin_alternatives("array")), Sign("["),
+        Action(queries.begin_list), Action(alternatives.begin_alternatives("array")), Sign("["),
         listed(seq(Action(alternatives.alternative(elements)), body, Action(alternatives.end_alternative)), COMMA),
-        Action(alternatives.end_array), Sign("]"),
+        Action(alternatives.end_array), Action(queries.end_list), Sign("]"),
     )  # fmt: skip
-    array = seq(words("ARRAY"), list_)
+    array = seq(Action(queries.may_list), words("ARRAY"), list_)
     known = elements & ~sum(BIT[name] for name in LITERALS)
     apart = Action(queries.not_first_of_any)
     rows = seq(

@@ -121,9 +121,7 @@ class OutputName:
         if query.clause is Clause.GROUP:
             bare = bare_columns(query.sources)
             found = {
-                name: place
-                for name, place in found.items()
-                if not query.outputs[place].tainted and name not in bare.unique and name not in bare.ambiguous
+                name: place for name, place in found.items() if name not in bare.unique and name not in bare.ambiguous
             }
         return {name: place for name, place in found.items() if clauses.may_order(query, place)}
 

@@ -11,8 +11,9 @@ from guided.grammar.sql.query.typed.scope import Query
 from guided.grammar.sql.query.typed.types import ALL, BIT, LITERALS, SORTABLE, common, is_literal, settled
 
 __all__ = [
-    "MOST_DEPTH", "columns_of", "deeper", "enter", "enter_any", "enter_exists", "enter_list", "leave_any",
-    "leave_array", "leave_exists", "leave_list", "leave_value", "may_be_cut", "may_nest", "may_open",
+    "MOST_DEPTH", "begin_list", "columns_of", "deeper", "end_list", "enter", "enter_any", "enter_exists", "enter_list",
+    "leave_any",
+    "leave_array", "leave_exists", "leave_list", "leave_value", "may_be_cut", "may_list", "may_nest", "may_open",
     "may_quantify", "next_part",
     "not_first_of_any", "reads_itself", "shallower", "within",
 ]  # fmt: skip
@@ -177,6 +178,21 @@ def deeper(query: Query) -> Query | None:
     heard = hear(query, "(")
     inner = Operand(query.system, ALL, no_query=is_first_of_any(query))
     return heard and heard.pushed(inner)._replace(depth=query.depth + 1)
+
+
+def may_list(query: Query) -> Query | None:
+    """Where a list may begin: DuckDB takes time without bound for many within one another."""
+    return query if query.depth < MOST_DEPTH else None
+
+
+def begin_list(query: Query) -> Query | None:
+    """Before the bracket of a list."""
+    return query._replace(depth=query.depth + 1) if may_list(query) else None
+
+
+def end_list(query: Query) -> Query:
+    """Before the bracket that closes it."""
+    return query._replace(depth=query.depth - 1)
 
 
 def is_first_of_any(query: Query) -> bool:

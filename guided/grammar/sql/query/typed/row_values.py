@@ -1,7 +1,7 @@
 """Rows that are compared: (a, b) = (1, 2), (a, b) IN (SELECT ...).
 
 A row is no value of its own: what begins as a bracket around an expression becomes one by its comma, and then a
-comparison must follow.
+comparison must follow, unless COUNT(DISTINCT (a, b)) counts it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from guided.grammar.attributed.nodes import Action, Node, Sign, Star, choice, listed, maybe, seq, words
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed import frames, queries
-from guided.grammar.sql.query.typed.frames import CONDITION, UNKNOWN, Asks
+from guided.grammar.sql.query.typed.frames import CONDITION, UNKNOWN, Asks, Calling
 from guided.grammar.sql.query.typed.operators import COMPARISONS, LEVELS
 from guided.grammar.sql.query.typed.scope import Query
 from guided.grammar.sql.query.typed.types import BIT, OTHER, SORTABLE
@@ -20,6 +20,8 @@ __all__ = ["compared_row"]
 
 _OPEN, _CLOSE, _COMMA = Sign("("), Sign(")"), Sign(",")
 MOST_COLUMNS = 6
+_NOTHING = -1
+"""As tightly binds no operator."""
 
 
 class _Row(NamedTuple):
@@ -44,7 +46,7 @@ def compared_row(body: Node, query: Node) -> Node:
         seq(Action(_enter), query, Action(_leave)), listed(right, _COMMA)
     )  # fmt: skip
     among = seq(maybe(words("NOT"), Action(_negated)), words("IN"), _OPEN, inside, _CLOSE)
-    return seq(left, choice(compare, among), Action(_compared))
+    return seq(left, choice(seq(choice(compare, among), Action(_compared)), Action(_counted)))
 
 
 def _begin(query: Query) -> Query | None:
@@ -132,6 +134,17 @@ def _leave(query: Query) -> Query:
     assert around is not None
     row = _row(around)
     return around if row.negated else around.with_top(row._replace(asks=Asks.ROWS))
+
+
+def _counted(query: Query) -> Query | None:
+    """The row is the argument of COUNT(DISTINCT ...), and no operator follows."""
+    below = query.popped()._replace(alone=False)
+    call = below.around[-1] if below.around else None
+    is_first = isinstance(call, Calling) and call.name == "count" and call.distinct and not call.types
+    if not is_first or below.top.waits or below.top.type:
+        return None
+    found = frames.as_condition(below.top._replace(column=None, plain=False), "compare")
+    return below.with_top(found._replace(tightest=_NOTHING))
 
 
 def _compared(query: Query) -> Query | None:

@@ -75,7 +75,7 @@ class Output(NamedTuple):
     loose: frozenset[Column] = frozenset()
     """Columns outside aggregates, which must be grouped where rows are."""
     tainted: str = ""
-    """The strongest of what makes it other than a value of a row: ``aggregate``, ``window``, ``volatile``."""
+    """The strongest of what makes it other than a value of a row: ``aggregate``, ``window``, ``rows``, ``volatile``."""
     trace: tuple[str, ...] | None = None
     """Its lexemes, where they are known."""
     terms: frozenset[Term] = frozenset()

@@ -65,7 +65,7 @@ def _compound(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule, 
     ]
     more = seq(choice(*operators), part)
     first = choice(core, seq(inner, more)) if leads else core
-    return seq(maybe(_with(catalog, query)), first, Star(more), maybe(_order(dialect, body)), maybe(_limit()))
+    return seq(maybe(_with(catalog, query)), first, Star(more), maybe(_order(dialect, body)), maybe(_limit(query)))
 
 
 def _with(catalog: Catalog, query: Node) -> Node:
@@ -109,8 +109,11 @@ def _may_order(query: Query) -> Query | None:
     return query if any(clauses.may_order(query, place) for place in range(len(query.outputs))) else None
 
 
-def _limit() -> Node:
-    count = Literal(LiteralForm.NUMBER, Size(0, 9999))
+def _limit(query: Node) -> Node:
+    asked = seq(
+        Action(clauses.may_count), _OPEN, Action(clauses.enter_count), query, Action(clauses.leave_count), _CLOSE
+    )
+    count = choice(Literal(LiteralForm.NUMBER, Size(0, 9999)), asked)
     unit = choice(words("ROW"), words("ROWS"))
     offset = seq(words("OFFSET"), count, maybe(unit))
     fetch = seq(words("FETCH"), choice(words("FIRST"), words("NEXT")), maybe(count), unit, words("ONLY"))
@@ -125,7 +128,7 @@ def _core(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule, one:
     on = seq(Action(there_is), words("ON"), _OPEN, listed(apart, _COMMA), _CLOSE)
     where = seq(words("WHERE"), Action(clauses.begin_where), body, Action(do.end))
     named = defined_windows(body)
-    qualify = (_qualify(dialect, body, query, one),) if dialect.system.qualify else ()
+    qualify = (_qualify(dialect, catalog, body, query, one),) if dialect.system.qualify else ()
     bound = seq(Action(clauses.bound), maybe(where), _group(dialect, catalog, body), named, *qualify)
     read = seq(
         Action(clauses.end_items), words("FROM"), Action(clauses.begin_from), _sources(dialect, catalog, body, query)
@@ -166,10 +169,10 @@ def _group(dialect: TypedDialect, catalog: Catalog, body: Node) -> Node:
     return choice(Action(clauses.grouped), group_by, seq(Action(clauses.all_rows), having))
 
 
-def _qualify(dialect: TypedDialect, body: Rule, query: Node, one: Node) -> Node:
+def _qualify(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Node, one: Node) -> Node:
     """QUALIFY, which has a window if the columns have none."""
     begin = Action(clauses.begin_qualify)
-    first = beginning_with(dialect, windowed_call(dialect, body), one, body, query)
+    first = beginning_with(dialect, windowed_call(dialect, catalog, body), one, body, query)
     return maybe(words("QUALIFY"), begin, choice(seq(Action(clauses.has_window), body), first), Action(do.end))
 
 

@@ -49,6 +49,8 @@ class TypeSystem:
     ordered_sets: FunctionRows
     row_sets: FunctionRows
     """Functions that are sources in FROM."""
+    row_columns: Mapping[str, tuple[tuple[str, str], ...]]
+    """Those whose columns have names of their own, with their types, empty for that of the function."""
     forward_types: tuple[str, ...]
     """What a column may be that only a sub-query behind will define, the likeliest first."""
     cheapest: bool = False

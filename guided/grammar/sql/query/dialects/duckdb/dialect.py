@@ -38,7 +38,7 @@ DUCKDB = TypedDialect(
     scaled_types=(("numeric", 0, 9), ("numeric2", 10, 18), ("numeric3", 19, 27), ("numeric4", 28, 36)),
     most_digits=38,
     moments=MOMENTS,
-    signs=("||", "->>", "+", "-", "*", "/", "//", "%", "^", "**"),
+    signs=("||", "->>", "&&", "@>", "<@", "+", "-", "*", "/", "//", "%", "^", "**"),
     patterns=("LIKE", "ILIKE", "GLOB"),
     matches=("~", "!~", "~*", "!~*", "SIMILAR TO", "NOT SIMILAR TO"),
     numbers={
@@ -67,4 +67,5 @@ DUCKDB = TypedDialect(
     whole="int8",
     wholes=("int2", "int4", "int8"),
     word_functions=("left", "right"),
+    selected_rows=("unnest",),
 )  # fmt: skip

@@ -95,6 +95,8 @@ datediff: 'field date date>int8; 'field timestamp timestamp>int8; 'field timesta
 age: timestamp>interval; timestamp timestamp>interval; timestamptz>interval; timestamptz timestamptz>interval
 now: >timestamptz
 today: >date
+date: date>date; timestamp>date; timestamptz>date
+time_bucket: interval date>date; interval timestamp>timestamp; interval timestamptz>timestamptz
 current_date: >date
 year: date>int8; interval>int8; timestamp>int8; timestamptz>int8
 month: date>int8; interval>int8; timestamp>int8; timestamptz>int8

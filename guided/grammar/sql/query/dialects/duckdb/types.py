@@ -62,6 +62,7 @@ _OTHERS = {
     "like": "text: text",
     "at": "date: text>never; timestamp: text>timestamptz; timestamptz: text>timestamp; timetz: text>timetz",
     "->>": "json: 'path>text int8>text",
+    **dict.fromkeys(("&&", "@>", "<@"), "anyarray: anyarray"),
 }
 
 
@@ -151,6 +152,7 @@ SYSTEM = TypeSystem(
     windows=_windows(),
     ordered_sets=functions_of(functions.ORDERED_SETS),
     row_sets=functions_of(functions.ROW_SETS),
+    row_columns={},
     forward_types=("?number2", "text", "date", "?stamp", "bool", "interval"),
     cheapest=True,
     layered=True,

@@ -64,6 +64,5 @@ POSTGRESQL = TypedDialect(
     whole="int4",
     wholes=("int4",),
     word_functions=("left", "right"),
-    selected_rows=tuple(SYSTEM.row_sets),
-    named_rows=("json_array_elements", "jsonb_array_elements", "json_object_keys", "jsonb_object_keys"),
+    selected_rows=tuple(name for name in SYSTEM.row_sets if "_each" not in name),
 )  # fmt: skip

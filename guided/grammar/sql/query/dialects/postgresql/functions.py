@@ -192,6 +192,10 @@ jsonb_array_elements: jsonb>jsonb
 jsonb_array_elements_text: jsonb>text
 json_array_elements: json>json
 json_array_elements_text: json>text
+json_each: json>text
+jsonb_each: jsonb>text
+json_each_text: json>text
+jsonb_each_text: jsonb>text
 jsonb_object_keys: jsonb>text
 json_object_keys: json>text
 string_to_table: text text>text; text text text>text

@@ -105,6 +105,14 @@ SYSTEM = TypeSystem(
     windows=functions_of(functions.WINDOWS),
     ordered_sets=functions_of(functions.ORDERED_SETS),
     row_sets=functions_of(functions.ROW_SETS),
+    row_columns={
+        **dict.fromkeys(
+            ("json_array_elements", "json_array_elements_text", "jsonb_array_elements", "jsonb_array_elements_text"),
+            (("value", ""),),
+        ),
+        **{f"{kind}_each": (("key", "text"), ("value", kind)) for kind in ("json", "jsonb")},
+        **{f"{kind}_each_text": (("key", "text"), ("value", "text")) for kind in ("json", "jsonb")},
+    },
     forward_types=("?exact1", "?string", "date", "?stamp", "bool", "?float", "interval", "jsonb"),
 )
 

@@ -55,7 +55,12 @@ def _aliases(query: Query) -> dict[str, str]:
     clauses = (Clause.WHERE, Clause.HAVING, Clause.QUALIFY)
     if not query.system.aliases or query.clause not in clauses or not query.bound or query.calls:
         return {}
-    barred = {"aggregate": (Clause.WHERE,), "window": (Clause.WHERE, Clause.HAVING), "volatile": clauses}
+    barred = {
+        "aggregate": (Clause.WHERE,),
+        "window": (Clause.WHERE, Clause.HAVING),
+        "rows": clauses,
+        "volatile": clauses,
+    }
     names = [output.name for output in query.outputs]
     found = {}
     for place, output in enumerate(query.outputs):

@@ -12,7 +12,8 @@ from guided.grammar.sql.query.typed.calls import FunctionName, arguments, end_ca
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.relations import Relation
 from guided.grammar.sql.query.typed.scope import Query
-from guided.grammar.sql.query.typed.sourcing.tables import with_source
+from guided.grammar.sql.query.typed.sourcing.column_lists import alias_with_columns
+from guided.grammar.sql.query.typed.sourcing.tables import with_source, without_alias
 from guided.grammar.sql.query.typed.types import ALL
 from guided.grammar.sql.query.typed.undecided import stands_for
 
@@ -27,20 +28,37 @@ _MORE_ARGUMENTS = 12
 
 def rows(dialect: TypedDialect, body: Node) -> Node:
     """A function as a source."""
-    known = [name for name in dialect.system.row_sets if not name.startswith(dialect.named_rows)]
+    known = [name for name in dialect.system.row_sets if name not in dialect.system.row_columns]
     call = seq(
         maybe(words("LATERAL")), Action(do.begin(ALL)), Name(_RowFunction(known), Spelled.WORD), Sign("("),
         arguments(body), Action(end_call), Sign(")"), Action(_end_rows),
     )  # fmt: skip
     named = choice(seq(words("AS"), Name(_Alias())), Name(_Alias(dialect.keywords)))
     column = seq(Sign("("), Name(_Column()), Sign(")"))
-    return seq(call, named, choice(Action(_unlisted), column))
+    # By its own name, without another.
+    plain = choice(seq(named, choice(Action(_unlisted), column)), Action(_unlisted))
+    if not dialect.system.row_columns:
+        return seq(call, plain)
+    numbered = seq(words("WITH ORDINALITY"), Action(_numbered), alias_with_columns(dialect))
+    several = seq(
+        maybe(words("LATERAL")), Action(do.begin(ALL)),
+        Name(_RowFunction(list(dialect.system.row_columns)), Spelled.WORD),
+        Sign("("), arguments(body), Action(end_call), Sign(")"), Action(_end_several),
+        choice(alias_with_columns(dialect), Action(without_alias)),
+    )  # fmt: skip
+    return choice(seq(call, choice(plain, numbered)), several)
 
 
 def rows_of_call(dialect: TypedDialect, body: Node) -> Node:
     """A function whose rows are those of the result, as a column of it."""
     name = Name(FunctionName(dialect.selected_rows, "scalar"), Spelled.WORD)
-    return seq(Action(do.untraced), name, Sign("("), arguments(body), Action(end_call), Sign(")"))
+    end = Action(_of_rows) if dialect.system.aliases else seq()
+    return seq(Action(do.untraced), name, Sign("("), arguments(body), Action(end_call), Sign(")"), end)
+
+
+def _of_rows(query: Query) -> Query:
+    """Behind such a call, of whose column no condition knows the name."""
+    return query._replace(tainted="volatile" if query.tainted else "rows")
 
 
 class _RowFunction(FunctionName):
@@ -59,7 +77,23 @@ class _RowFunction(FunctionName):
 def _end_rows(query: Query) -> Query | None:
     """Behind the call: a relation of one column."""
     ended = do.end(query)
-    return None if ended is None else ended._replace(relation=Relation(((None, ended.value),)), name="")
+    return None if ended is None else ended._replace(relation=Relation(((None, ended.value),)), name=ended.label[0])
+
+
+def _numbered(query: Query) -> Query:
+    """Behind WITH ORDINALITY: a relation of two columns, the first of which only a list names."""
+    assert query.relation is not None
+    return query._replace(relation=Relation((*query.relation.columns, ("ordinality", "int8"))), name="")
+
+
+def _end_several(query: Query) -> Query | None:
+    """Behind a call that gives several columns, or one that has a name of its own."""
+    ended = do.end(query)
+    if ended is None:
+        return None
+    name = ended.label[0]
+    columns = tuple((column, kind or ended.value) for column, kind in ended.system.row_columns[name])
+    return ended._replace(relation=Relation(columns), name=name)
 
 
 def _named(query: Query, alias: str, column: str) -> Query | None:

@@ -100,6 +100,9 @@ def test_functions_have_the_servers_types(group: str, server: Server) -> None:
     rng = random.Random(0)
     over = " OVER ()" if group == "windows" else ""
     for name in getattr(SYSTEM, group):
+        if len(SYSTEM.row_columns.get(name, ())) > 1:
+            # A row, whose columns `test_rows_of_several_columns` compares.
+            continue
         low, high = functions.arity(SYSTEM, name)
         for count in range(low, min(high, 4) + 1):
             near = [
@@ -116,3 +119,12 @@ def test_functions_have_the_servers_types(group: str, server: Server) -> None:
                     arguments = ", ".join(map(spelled, types)) or ("*" if name == "count" else "")
                     real = server.type_of(f'"{name}"({arguments}){over}')
                     assert mine == real or (mine is None and "bytea" in types), (name, types)
+
+
+def test_rows_of_several_columns(server: Server) -> None:
+    several = {name: columns for name, columns in SYSTEM.row_columns.items() if len(columns) > 1}
+    assert several
+    for name, columns in several.items():
+        given = name.partition("_")[0]
+        for column, kind in columns:
+            assert server.type_of(f"(SELECT {column} FROM {name}('{{}}'::{given}) LIMIT 1)") == kind, (name, column)

@@ -152,10 +152,7 @@ QUERIES = FIRST + OTHERS if ALL else FIRST
 NOT_YET = (
     "n::int AS d",
     "generate_series('2024-01-01'::date",
-    "unnest(tags) AS tag",
-    "tags && ARRAY",
     "NOW() - last_login",
-    "date(occurred_at)",
     "generate_series(1, 10)",
 )
 """What DuckDB takes as well, and the language does not."""

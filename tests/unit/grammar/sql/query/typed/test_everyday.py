@@ -1,0 +1,87 @@
+"""Everyday queries over a hospital, a carrier and a help desk, on PostgreSQL and DuckDB.
+
+What the engine prepares is taken, and what it refuses is refused.  The first were not in the language when they were
+written, on tables for which nothing had been made.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from guided.errors import GuidedError
+from guided.grammar.sql import reflect
+from guided.grammar.sql.connection import open_session
+from guided.grammar.sql.query.language import query_language
+from tests.databases import Databases
+from tests.unit.grammar.sql.query.test_queries import refusal
+
+TABLES = [
+    "create table wards (ward_id int primary key, name varchar(60), floor int, beds int)",
+    "create table admissions (admission_id bigint primary key, patient_id int, ward_id int, admitted_at timestamp,"
+    " diagnosis varchar(200), cost numeric(12,2))",
+    "create table shipments (shipment_id bigint primary key, ward_id int, shipped_on date, carrier varchar(40))",
+    "create table tickets (ticket_id int primary key, agent varchar(80), subject varchar(200), opened_at timestamp,"
+    " rating int, status varchar(20))",
+]
+POSTGRESQL = """
+SELECT name FROM wards WHERE name LIKE ANY (ARRAY['A%', 'B%']) OR name NOT ILIKE ALL (SELECT carrier FROM shipments)
+SELECT COUNT(DISTINCT (patient_id, ward_id)) FROM admissions
+SELECT make_interval(days => 3, secs => 1.5) + admitted_at FROM admissions
+SELECT overlay(name placing 'XX' from 1 for 2) FROM wards
+SELECT floor, (array_agg(name ORDER BY beds DESC))[1:3] AS biggest, (ARRAY[1, 2])[:1], (ARRAY[1, 2])[2:] FROM wards GROUP BY floor
+SELECT carrier, COUNT(*) FROM shipments GROUP BY 1 ORDER BY 2 DESC LIMIT (SELECT COUNT(*) FROM wards) OFFSET (SELECT 1)
+SELECT w.name, COUNT(a.*) FROM wards w LEFT JOIN admissions a ON a.ward_id = w.ward_id GROUP BY w.name HAVING COUNT(a.*) > 1
+SELECT subject FROM tickets WHERE status = ANY ('{open,waiting}')
+SELECT e.key, e.value FROM jsonb_each_text('{"a": 1}') AS e
+SELECT key, value FROM json_each('{"a": 1}')
+SELECT e.k, e.v FROM jsonb_each('{"a": 1}') AS e(k, v)
+SELECT j.value FROM jsonb_array_elements('[1, 2]') j
+SELECT k.k FROM jsonb_object_keys('{"a": 1}') AS k
+SELECT t.a, t.n FROM unnest(ARRAY['x', 'y']) WITH ORDINALITY AS t(a, n)
+SELECT generate_series FROM generate_series(1, 3)
+""".strip().splitlines()
+DUCKDB = """
+SELECT unnest(string_split(diagnosis, ',')) AS part, COUNT(*) FROM admissions GROUP BY part ORDER BY part
+SELECT string_split(subject, ' ')[1], subject[1:10], subject[2], ([1, 2])[2:] FROM tickets
+SELECT range AS d FROM range(DATE '2024-01-01', DATE '2024-02-01', INTERVAL 1 DAY)
+SELECT avg(rating) FILTER (status = 'open'), count(t.*) FROM tickets t
+SELECT date(opened_at) AS day, count(*) FROM tickets GROUP BY day
+SELECT time_bucket(INTERVAL '15 minutes', opened_at) AS slot, count(*) FROM tickets GROUP BY slot
+SELECT string_split(subject, ' ') && ['refund', 'return'] FROM tickets
+SELECT COUNT(DISTINCT (patient_id, ward_id)) FROM admissions
+SELECT carrier FROM shipments LIMIT (SELECT COUNT(*) FROM wards)
+""".strip().splitlines()
+NOT_POSTGRESQL = """
+SELECT name LIKE ANY (ARRAY[1]) FROM wards
+SELECT make_interval(days => 1, days => 2)
+SELECT make_interval(days => 1.5)
+SELECT name FROM wards LIMIT (SELECT name FROM wards)
+SELECT name FROM wards LIMIT (SELECT wards.beds)
+SELECT COUNT(a.*) FROM wards w
+SELECT t.ordinality FROM unnest(ARRAY[1]) AS t
+SELECT e.a FROM jsonb_each('{"a": 1}') AS e
+SELECT COUNT(DISTINCT (name, ward_id)) + name FROM wards
+""".strip().splitlines()
+NOT_DUCKDB = """
+SELECT unnest([1, 2]) AS n WHERE n > 1
+SELECT unnest([1, 2]) AS n, count(*) GROUP BY ALL
+SELECT unnest(list(beds)) AS n FROM wards GROUP BY n
+SELECT beds[1] FROM wards
+SELECT [1] && ['x'] FROM wards
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("dialect", "taken", "refused"), [("postgresql", POSTGRESQL, NOT_POSTGRESQL), ("duckdb", DUCKDB, NOT_DUCKDB)]
+)
+def test_the_language_is_the_engines(dialect: str, taken: list[str], refused: list[str], databases: Databases) -> None:
+    url = databases(dialect).create(*TABLES)
+    language = query_language(reflect(url))
+    with open_session(url) as session:
+        for text in taken:
+            session.prepare(text)
+            assert refusal(language, text) is None, text
+        for text in refused:
+            with pytest.raises(GuidedError):
+                session.prepare(text)
+            assert refusal(language, text) is not None, text
