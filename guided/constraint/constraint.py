@@ -5,6 +5,7 @@ This is the public face; the tables and kernels behind it are in `guided.constra
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -167,12 +168,14 @@ class Constraint:
     def track(self, state: int) -> Track | None:
         """Where a text stands for kernels that go on by themselves; None where they do not, or another thread is here.
 
-        For texts without a budget.
+        For texts without a budget.  Kernels then see all arrays as they are now, and until Python asks again: what is
+        made later they may lack, and ask for.
         """
         automaton, checked, lock = self._automaton, self._checked, self._machine.lock
         if state <= FINISHED or not automaton.plain or not lock.acquire(blocking=False):
             return None
         try:
+            automaton.current_table()
             return Track(state, Mode.FREE) if checked is None else checked.track(state)
         finally:
             lock.release()
@@ -184,12 +187,10 @@ class Constraint:
         quotes = 0 if self._checked is None else TokenTexts.of(self.vocabulary).quotes_at
         return self._automaton.table, *self.mask_parts, characters, quotes
 
-    def hold_track(self) -> bool:
-        """As `hold_free`, and have kernels see all arrays as they are now."""
-        if not self._machine.lock.acquire(blocking=False):
-            return False
-        self._automaton.current_table()
-        return True
+    @property
+    def lock(self) -> threading.RLock:
+        """What whoever has kernels go on holds."""
+        return self._machine.lock
 
     def bare(self, state: int) -> int | None:
         """The automaton's state that has the same mask, where one has; the lock must be held."""

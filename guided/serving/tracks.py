@@ -8,6 +8,7 @@ pass every Python object is a wait for memory, so a row that goes on by kernels 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from threading import RLock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,9 +41,11 @@ class Tracks:
         # An entry of these costs a third of an array's.
         self.numbers = self._lines.reshape(-1).data
         self.bits = self._masks.reshape(-1).data.cast("B")
-        self._left_numbers = self._left.data
+        self._left_numbers = self._left.reshape(-1).data
         self._constraints: list[Constraint | None] = [None] * (rows + 1)
         """Whose kernels may go on, by line."""
+        self._locks: list[RLock | None] = [None] * (rows + 1)
+        """What is held while they do."""
         self._backs: list[Back | None] = [None] * (rows + 1)
         self._unused = list(range(rows, FREE, -1))
         self._is_seated = False
@@ -53,10 +56,12 @@ class Tracks:
         """A line for a text, whose mask may be known."""
         line = self._unused.pop()
         constraint = matcher.constraint
-        self._constraints[line] = None
+        self._constraints[line] = self._locks[line] = None
         if isinstance(constraint, Constraint) and matcher.most_tokens is None:
-            self._constraints[line] = constraint
-            self._lines[line, kernels.TABLE : kernels.CHANGED] = constraint.track_parts
+            self._constraints[line], self._locks[line] = constraint, constraint.lock
+            first = line * kernels.FIELDS + kernels.TABLE
+            for i, number in enumerate(constraint.track_parts):
+                self.numbers[first + i] = number
         place = Place(self, line, matcher)
         place.enter(mask)
         return place
@@ -64,7 +69,7 @@ class Tracks:
     def give_back(self, place: Place) -> None:
         """Let a line go; its matcher will find out where it is if it is asked."""
         place.hand_over()
-        self._constraints[place.line] = None
+        self._constraints[place.line] = self._locks[place.line] = None
         self._unused.append(place.line)
 
     def seat(self, places: Sequence[Place | None]) -> None:
@@ -79,18 +84,18 @@ class Tracks:
         n = kernels.stay(self._lines, self._order, self._tokens, self._left)
         if not n:
             return []
-        left = self._left_numbers
-        held: list[Constraint] = []
+        left, locks = self._left_numbers, self._locks
+        held: list[RLock] = []
         try:
-            for i in range(n):
-                constraint = self._constraints[left[i, 0]]
-                if constraint is not None and constraint.hold_track():
-                    held.append(constraint)
-                    left[i, 1] = 1
+            for i in range(0, 2 * n, 2):
+                lock = locks[left[i]]
+                if lock is not None and lock.acquire(False):
+                    held.append(lock)
+                    left[i + 1] = 1
             n = kernels.go_on(self._lines, self._left, n, self._tokens, self._masks, MOMENT, BRIEF)
         finally:
-            for constraint in held:
-                constraint.end_step()
+            for lock in held:
+                lock.release()
         self._has_changed = True
         found: list[list[int]] = self._left[:n].tolist()
         return found

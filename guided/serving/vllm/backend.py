@@ -183,8 +183,9 @@ class GuidedBackend(StructuredOutputBackend):
         self._seated: list[GuidedGrammar | None] = []
         """Whose masks the rows hold."""
         self._by_line: dict[int, GuidedGrammar] = {}
-        self.requests: Sequence[Any] | None = None
+        self.requests: list[Any] = []
         """Those of the last step, where whoever asked for it says so."""
+        self._places: dict[int, Place] = {}
 
     def compile_grammar(
         self, request_type: Any, grammar_spec: str, stop_token_ids: set[int] | None = None
@@ -227,7 +228,7 @@ class GuidedBackend(StructuredOutputBackend):
         Between two steps nobody else may write to the masks that were allocated last: a row whose mask stays is left as
         it is.
         """
-        self.requests = None
+        self.know([])
         if masks is not self._masks or self._tracks is None or self._rows is None:
             others = mask_rows(masks)[: len(grammars)]
             write_rows(_rows_of(grammars, others.shape[1], threads), others, threads)
@@ -235,6 +236,19 @@ class GuidedBackend(StructuredOutputBackend):
         if self._seated != grammars:
             self._seat(grammars)
         self.fill_again(threads)
+
+    def know(self, requests: list[Any]) -> None:
+        """Say whose rows the last step wrote: if they are the next one's as well, `fill_again` does for it."""
+        self.requests = requests
+        # By identity: that of a request which is held is nobody else's.
+        places = [None if each is None else each.place for each in self._seated] if requests else []
+        self._places = {
+            id(request): place for request, place in zip(requests, places, strict=False) if place is not None
+        }
+
+    def place_of(self, request: Any) -> Place | None:
+        """The place of one of them."""
+        return self._places.get(id(request))
 
     def fill_again(self, threads: int = 1) -> None:
         """Write the masks of a step of the same requests as the last one."""

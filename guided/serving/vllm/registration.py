@@ -132,10 +132,8 @@ def _masking(method: Any) -> Any:
     threads = max(1, min(multiprocessing.cpu_count() // 2, MOST_THREADS))
 
     def masked(self: Any, requests: Any, structured_output_request_ids: Any, scheduled_spec_decode_tokens: Any) -> Any:
-        from guided.serving.vllm.backend import GuidedBackend
-
         backend, ids = self.backend, structured_output_request_ids
-        if not ids or not isinstance(backend, GuidedBackend) or self.vllm_config.num_speculative_tokens:
+        if not ids or not hasattr(backend, "fill_again") or self.vllm_config.num_speculative_tokens:
             return method(self, requests, ids, scheduled_spec_decode_tokens)
         if self._grammar_bitmask is None:
             self._grammar_bitmask = backend.allocate_token_bitmask(self.vllm_config.scheduler_config.max_num_seqs)
@@ -152,7 +150,7 @@ def _masking(method: Any) -> Any:
         ]
         backend.fill_step(grammars, self._grammar_bitmask, n_threads)
         if backend.always:
-            backend.requests = asked
+            backend.know(asked)
         return backend.written(len(ids))
 
     return masked
@@ -160,8 +158,12 @@ def _masking(method: Any) -> Any:
 
 def _accepting(method: Any) -> Any:
     def accepted(self: Any, request: Any, new_token_ids: list[int]) -> Any:
-        if not getattr(self.backend, "always", False):
+        backend = self.backend
+        if not getattr(backend, "always", False):
             return method(self, request, new_token_ids)
+        place = backend.place_of(request)
+        if place is not None and len(new_token_ids) == 1 and place.note(new_token_ids[0]):
+            return True
         asked = request.structured_output_request
         return asked is None or not new_token_ids or asked.grammar.accept_tokens(request.request_id, new_token_ids)
 
