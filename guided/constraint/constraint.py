@@ -182,10 +182,12 @@ class Constraint:
 
     @cached_property
     def track_parts(self) -> tuple[int, ...]:
-        """What kernels need for that: the numbers from `guided.kernels.masking.tracks.TABLE` to ``QUOTES``."""
+        """What kernels need for that: the numbers from `guided.kernels.masking.tracks.TABLE` to ``N_HELD``."""
         characters = CharacterTokens.of(self.vocabulary).where
-        quotes = 0 if self._checked is None else TokenTexts.of(self.vocabulary).quotes_at
-        return self._automaton.table, *self.mask_parts, characters, quotes
+        if self._checked is None:
+            return self._automaton.table, *self.mask_parts, characters, 0, 0, 0
+        texts = TokenTexts.of(self.vocabulary)
+        return self._automaton.table, *self.mask_parts, characters, texts.quotes_at, *texts.held_at
 
     @property
     def lock(self) -> threading.RLock:

@@ -36,6 +36,7 @@ class Tracks:
         self._masks = np.zeros((rows + 1, words), np.uint32)
         self._masks[FREE] = ~np.uint32(0)
         self._tokens = np.zeros((rows + 1, kernels.MOST), np.int64)
+        self._names = np.zeros((rows + 1, kernels.POOL), np.uint8)
         self._left = np.zeros((rows + 1, 2), np.int64)
         self._order = np.zeros(0, np.int64)
         # An entry of these costs a third of an array's.
@@ -81,7 +82,7 @@ class Tracks:
         """Take all noted tokens that kernels can take, with the masks behind them: the lines that are left, each with
         what is left to do (`Left`).
         """
-        n = kernels.stay(self._lines, self._order, self._tokens, self._left)
+        n = kernels.stay(self._lines, self._order, self._tokens, self._names, self._left)
         if not n:
             return []
         left, locks = self._left_numbers, self._locks
@@ -92,7 +93,7 @@ class Tracks:
                 if lock is not None and lock.acquire(False):
                     held.append(lock)
                     left[i + 1] = 1
-            n = kernels.go_on(self._lines, self._left, n, self._tokens, self._masks, MOMENT, BRIEF)
+            n = kernels.go_on(self._lines, self._left, n, self._tokens, self._names, self._masks, MOMENT, BRIEF)
         finally:
             for lock in held:
                 lock.release()
@@ -153,16 +154,18 @@ class Place:
         n = numbers[at + kernels.N_TOKENS]
         if n:
             numbers[at + kernels.N_TOKENS] = 0
-            tokens: list[int] = tracks._tokens[self.line, :n].tolist()
+            taken: list[int] = tracks._tokens[self.line, :n].tolist()
             own, back = numbers[at + kernels.OWN], tracks._backs[self.line]
-            self._matcher.go_on(tokens, own if back is None else back(own, tokens, numbers[at + kernels.MODE]))
+            if back is not None and numbers[at + kernels.MODE] != Mode.IDLE:
+                own = back(own, taken)
+            self._matcher.go_on(_tokens(taken), own)
         numbers[at + kernels.MODE] = Mode.OUTSIDE
 
     def hand_over(self) -> None:
         """Have the matcher know all tokens, the noted one as well, and not yet what they lead to."""
         numbers, at = self._tracks.numbers, self._at
         n = 0 if numbers[at + kernels.MODE] == Mode.OUTSIDE else numbers[at + kernels.N_TOKENS]
-        tokens: list[int] = self._tracks._tokens[self.line, :n].tolist()
+        tokens = _tokens(self._tracks._tokens[self.line, :n].tolist())
         if self.noted >= 0:
             tokens.append(self.noted)
         self._matcher.note_all(tokens)
@@ -186,8 +189,18 @@ class Place:
         numbers[at] = kernels.NOTHING
         constraint = tracks._constraints[self.line]
         track = None if constraint is None else constraint.track(self._matcher.state)
-        if track is not None:
-            own, mode, depth, arrays, names, tracks._backs[self.line] = track
-            first = at + kernels.MODE
-            for i, number in enumerate((mode, own, 1 if self._matcher.loops else -1, depth, arrays, names, 0)):
-                numbers[first + i] = number
+        if track is None:
+            return
+        tracks._backs[self.line] = track.back
+        loops = 1 if self._matcher.loops else -1
+        used, name, names = track.used, track.name, tracks._names[self.line].data
+        names[: len(used)] = used
+        names[kernels.NAME_AT : kernels.NAME_AT + len(name)] = name
+        containers = track.depth, track.arrays, track.names
+        for i, number in enumerate((track.mode, track.own, loops, *containers, len(used), len(name), track.is_free, 0)):
+            numbers[at + kernels.MODE + i] = number
+
+
+def _tokens(taken: Sequence[int]) -> list[int]:
+    """Tokens without what was said of them."""
+    return [token & kernels.ENDED - 1 for token in taken]

@@ -44,13 +44,16 @@ from guided.errors import UnsupportedError, VocabularyError
 from guided.grammar.ir import Grammar, Mark
 from guided.grammar.rules import every_rule
 from guided.kernels.data.layout import DEAD
-from guided.kernels.masking.tracks import MOST_DEPTH, Mode
+from guided.kernels.masking.tracks import BEGUN, ENDED, MOST_DEPTH, MOST_NAME, NAME_AT, Mode
 from guided.kernels.parsing.marks import BEHIND, INSIDE
 from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["DistinctMachine"]
 
-_MODES = {BETWEEN: Mode.BETWEEN, SKIPPED: Mode.STRING, SKIPPED_ESCAPE: Mode.ESCAPE}
+MOST_USED = 64
+"""Used names of a container beyond which none is told."""
+
+_MODES = {BETWEEN: Mode.BETWEEN, SKIPPED: Mode.STRING, SKIPPED_ESCAPE: Mode.ESCAPE, NAME: Mode.NAME}
 """What kernels call the places in a container whose values do not matter."""
 
 
@@ -296,42 +299,69 @@ class DistinctMachine(ProductMachine[Text]):
             return self._on(own, self._reader.plain(text, b"".join(map(self._texts.spelled, tokens))))
 
     def track(self, state: int) -> Track | None:
-        """As `ProductMachine.track`: not within an escape of a name, nor where a token may end in a used one."""
+        """As `ProductMachine.track`: not within an escape of a name, nor where a token may hold a used one."""
         own, text = self.split(state)
         trusts = self.refusals.trusts_idle
         back = partial(self._behind, text)
         if text is None:
             return Track(own, Mode.IDLE, back=back) if trusts else None
-        level = text.level
-        if text.mode is NAME:
-            if not self.refusals.frees_name(text):
-                return None
-            return Track(own, Mode.NAME if trusts else Mode.INSIDE, back=back)
-        if not trusts:
+        level, is_free = text.level, text.mode is NAME and self.refusals.frees_name(text)
+        mode = _MODES.get(text.mode)
+        if text.pending or mode is None:
             return None
-        if level is None or level.repeating:
-            mode = Mode.NAME if level is None else Mode.INSIDE
-            return Track(own, mode, back=back) if text.mode is SKIPPED else None
-        depth, arrays, names = -1, 0, 0
+        if not trusts:
+            return Track(own, Mode.INSIDE, back=back) if is_free else None
+        if level is None and text.mode is not NAME:
+            return None
+        if level is not None and level.repeating:
+            return Track(own, Mode.INSIDE, back=back) if text.mode is SKIPPED else None
+        levels: list[Level] = []
         while level is not None:
-            depth += 1
-            arrays |= level.is_array << depth
-            names |= (level.expects is Expects.NAME) << depth
+            levels.append(level)
             level = level.parent
-        return Track(own, _MODES[text.mode], depth, arrays, names, back) if depth <= MOST_DEPTH else None
+        arrays, names, used = 0, 0, b""
+        for depth, level in enumerate(reversed(levels)):
+            arrays = arrays << 1 | level.is_array
+            names = names << 1 | (level.expects is Expects.NAME)
+            found = [*level.used.beginning(b"")] if level.used.size <= MOST_USED else None
+            if found is None or max(map(len, found), default=0) > MOST_NAME:
+                return None
+            used += b"".join(bytes((depth, len(name))) + name for name in found)
+        depth = len(levels) - 1
+        if depth > MOST_DEPTH or len(used) > NAME_AT or len(text.text) > MOST_NAME:
+            return Track(own, Mode.INSIDE, back=back) if is_free else None
+        return Track(own, mode, depth, arrays, names, used, text.text, is_free, back)
 
-    def _behind(self, text: Text | None, own: int, tokens: Sequence[int], mode: int) -> int:
+    def _behind(self, text: Text | None, own: int, taken: Sequence[int]) -> int:
         """The state behind tokens that kernels took from a text on."""
-        if mode == Mode.IDLE:
-            return own
         with self.lock:
-            data = b"".join(map(self._texts.spelled, tokens))
-            if text is not None and text.mode is NAME:
-                return self._on(own, self._reader.plain(text, data))
-            if QUOTE in data and mode == Mode.NAME:
-                return self._begin(own, data[data.rindex(QUOTE) + 1 :])
-            assert text is not None
-            return self.join(own, text if text.level is None else self._reader.skimmed(text, data, 0)[0])
+            reader, spelled = self._reader, self._texts.spelled
+            run: list[bytes] = []
+            for token in taken:
+                if token < ENDED:
+                    run.append(spelled(token))
+                    continue
+                text = self._after_run(text, b"".join(run), False)
+                run.clear()
+                data = spelled(token & ENDED - 1)
+                if token & BEGUN:
+                    text = reader.name(None, data, data.index(QUOTE) + 1)
+                else:
+                    text = self._after_run(text, data, True)
+            text = self._after_run(text, b"".join(run), False)
+            return own if text is None else self._on(own, text)
+
+    def _after_run(self, text: Text | None, data: bytes, undeclared: bool) -> Text | None:
+        """The text after bytes in which names end that were ``undeclared``, or not; none begins where all is idle."""
+        reader, at = self._reader, 0
+        while text is not None and at < len(data):
+            if text.mode is not NAME:
+                text, at = (text, len(data)) if text.level is None else reader.skimmed(text, data, at)
+                continue
+            text, at = reader.spelled(text, data, at)
+            if at < len(data):
+                text, at = reader.with_name(text.level, text.text, undeclared), at + 1
+        return text
 
     def bare(self, state: int) -> int | None:
         """As `ProductMachine.bare`."""

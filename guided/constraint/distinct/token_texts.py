@@ -14,7 +14,7 @@ from guided import tokenset
 from guided.constraint.distinct.json_text import COLON, QUOTE, Mode, Reader
 from guided.constraint.per_vocabulary import PerVocabulary
 from guided.kernels.data.addresses import address
-from guided.kernels.masking.tracks import LONE, MORE
+from guided.kernels.masking.tracks import LONE, MORE, WHOLE, text_key
 from guided.vocab.vocabulary import Vocabulary
 
 
@@ -173,6 +173,9 @@ class TokenTexts(PerVocabulary):
         self.closing, self.leading, self.wholes = self._strings(np.flatnonzero(quotes).tolist())
         """By what is left of a name, the tokens that spell it and end it; by a string, the tokens that hold it as the
         first that they hold, and those that hold it anywhere."""
+        self._held = _hash_set({*map(text_key, self.closing), *(text_key(text, WHOLE) for text in self.wholes)})
+        self.held_at = address(self._held), self._held.size
+        """Where kernels find which texts tokens end, and which they hold as a whole."""
         self.opening, self.escaping = self._begun(np.flatnonzero(quotes + self._number_of(b"\\")).tolist())
         """By the beginning of a string, the tokens that are only that and what is before it, and by what comes next in
         a string the tokens that spell it with escapes; each with the escape in which it ends."""
@@ -315,6 +318,18 @@ class TokenTexts(PerVocabulary):
         table[list(wanted)] = 1
         counts = _counted(table[self._data])
         return counts[self._offsets[1:]] - counts[self._offsets[:-1]]
+
+
+def _hash_set(keys: set[int]) -> NDArray[np.int64]:
+    """Keys as `guided.kernels.masking.tracks` looks them up."""
+    size = 1 << (2 * len(keys)).bit_length()
+    found = [0] * size
+    for key in keys:
+        slot = key >> 20 & size - 1
+        while found[slot]:
+            slot = slot + 1 & size - 1
+        found[slot] = key
+    return np.array(found, np.uint64).view(np.int64)
 
 
 def _counted(flags: NDArray[np.generic]) -> NDArray[np.int64]:

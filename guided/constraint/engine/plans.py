@@ -26,8 +26,8 @@ class SelfLoop(NamedTuple):
     """What makes the state behind them, where it is another with the same mask; None: it is the same."""
 
 
-Back: TypeAlias = Callable[[int, Sequence[int], int], int]
-"""The state behind what kernels did: from the automaton's, the tokens since, and the `Mode`."""
+Back: TypeAlias = Callable[[int, Sequence[int]], int]
+"""The state behind what kernels did: from the automaton's, and the tokens since with what was said of them."""
 
 
 class Track(NamedTuple):
@@ -36,8 +36,12 @@ class Track(NamedTuple):
     own: int
     """The automaton's state."""
     mode: Mode
-    depth: int = 0
+    depth: int = -1
     arrays: int = 0
     names: int = 0
+    used: bytes = b""
+    """Names, each behind its container's number and its size."""
+    name: bytes = b""
+    is_free: bool = True
     back: Back | None = None
     """What makes the state, where kernels remember anything; None: it is the automaton's."""

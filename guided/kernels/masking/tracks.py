@@ -15,39 +15,54 @@ from guided.kernels.data.views import counters, flat_at, token_data, token_offse
 from guided.kernels.entry import advance
 from guided.kernels.jit import entry, inner
 from guided.kernels.masking.stepping import is_in_string, write_mask
-from guided.kernels.parsing.marks import INSIDE as MARKED
+from guided.kernels.parsing.marks import BEHIND as MARKED_BEHIND
+from guided.kernels.parsing.marks import INSIDE as MARKED_INSIDE
 
 __all__ = [
-    "ARRAYS", "CHANGED", "CHARACTERS", "DEPTH", "ENDS", "FIELDS", "LONE", "LOOPS", "MODE", "MORE", "MOST", "MOST_DEPTH",
-    "NAMES", "NONE", "NOTHING", "N_TOKENS", "ONE", "OWN", "PLACES", "QUOTES", "ROOT", "TABLE", "TOKEN", "UNKNOWN",
-    "WORDS", "Left", "Mode", "copy_changed", "go_on", "stay",
+    "BEGUN", "ENDED", "FIELDS", "LONE", "MORE", "MOST", "MOST_DEPTH", "MOST_NAME", "NAME_AT", "NOTHING", "POOL",
+    "UNKNOWN", "WHOLE", "Left", "Mode", "copy_changed", "go_on", "stay", "text_key",
 ]  # fmt: skip
 
-TOKEN, MODE, OWN, LOOPS, DEPTH, ARRAYS, NAMES, N_TOKENS = range(8)
+TOKEN, MODE, OWN, LOOPS, DEPTH, ARRAYS, NAMES, USED, SIZE, IS_FREE, N_TOKENS = range(11)
 """The token to go on by, `NOTHING` where there is none and the mask is known, `UNKNOWN` where it is not; the `Mode`;
 the automaton's state; whether it is in a string that takes any characters, -1: not known.  Of the containers that are
-remembered how many are open within the outermost; a bit for each that is an array, the lowest for the innermost; a bit
-where a string would be a name.  How many tokens came since Python knew the text."""
+remembered how many are open within the outermost, -1: none; a bit for each that is an array, the lowest for the
+innermost; a bit where a string would be a name; the bytes of the used names in the `POOL`; those of the name that is
+read, and whether no used one begins like it.  How many tokens came since Python knew the text."""
 
-TABLE, ROOT, PLACES, ENDS, WORDS, CHARACTERS, QUOTES, CHANGED = range(8, 16)
+TABLE, ROOT, PLACES, ENDS, WORDS, CHARACTERS, QUOTES, HELD, N_HELD, CHANGED = range(11, 21)
 """As for `guided.kernels.masking.stepping.step_rows`: the table, the root of the tries, the lexer states of a string,
-where the row of end-of-text ids is, its words.  Where there is a byte for each token, 1 for whole characters; and one
-that tells of its quotation marks, `NONE`, `ONE`, `MORE` or `LONE`.  And whether the mask has changed since it was
-copied."""
+where the row of end-of-text ids is, its words.  Where there is a byte for each token, 1 for whole characters; one that
+tells of its quotation marks, `NONE`, `ONE`, `MORE` or `LONE`; the hash set of what tokens hold (`text_key`), and its
+size.  And whether the mask has changed since it was copied."""
+
+FIELDS = 24
+"""Numbers of a line: three lines of the cache."""
+
+NOTHING, UNKNOWN = -1, -2
 
 NONE, ONE, MORE, LONE = range(4)
 """Quotation marks of a token: none, one beside backslashes, more, or one without a backslash."""
 
-FIELDS = 16
-"""Numbers of a line: two lines of the cache."""
-
-NOTHING, UNKNOWN = -1, -2
+PLAIN, ENDED, BEGUN = 0, 1 << 32, 2 << 32
+"""What is said of a token that was taken: it ended an undeclared name, or began one where nothing was remembered."""
 
 MOST = 64
 """Tokens that are kept for Python."""
 
 MOST_DEPTH = 60
 """Containers that are remembered, each a bit."""
+
+POOL, NAME_AT = 1024, 768
+"""Bytes of a line's names: the used ones, each behind the number of its container and its size, and from `NAME_AT` on
+the one that is read."""
+
+MOST_NAME = POOL - NAME_AT - 1
+
+WHOLE = 1
+"""The kind of key of texts that a token holds as a whole string; 0: that one ends."""
+
+_BASIS, _PRIME = 0xCBF29CE484222325, 0x100000001B3
 
 
 class Mode(IntEnum):
@@ -60,15 +75,15 @@ class Mode(IntEnum):
     IDLE = 2
     """Nothing: those with one quotation mark at most."""
     BETWEEN = 3
-    """Open containers, between their strings: those that begin no name."""
+    """Open containers, between their strings."""
     STRING = 4
     """The same, within a string that does not matter."""
     ESCAPE = 5
     """The same, just behind a backslash."""
     NAME = 6
-    """A name, or a string that does not matter: characters."""
+    """A name that may be undeclared: characters, and its end, unless it is like a used one in what tokens can end."""
     INSIDE = 7
-    """The same, where the automaton does not tell the mask: characters that leave its state as it is."""
+    """A name or string whose masks the automaton does not tell: characters that leave its state as it is."""
 
 
 class Left(IntEnum):
@@ -85,28 +100,80 @@ _QUOTE, _BACKSLASH, _COMMA = 0x22, 0x5C, 0x2C
 _OPEN_ARRAY, _CLOSE_ARRAY, _OPEN_OBJECT, _CLOSE_OBJECT = 0x5B, 0x5D, 0x7B, 0x7D
 
 
+def text_key(text: bytes, kind: int = 0) -> int:
+    """The key of a text in the set of those that tokens hold: two may have the same.
+
+    Source: Fowler, Noll and Vo, FNV-1a.
+    """
+    found = _BASIS ^ kind
+    for byte in text:
+        found = (found ^ byte) * _PRIME & (1 << 64) - 1
+    return found | 1
+
+
 @inner
-def _keep(line, tokens):
+def _is_held(line, like, names, begin, end, kind):
+    """Is the text of these bytes among those that tokens end or hold?  `text_key`."""
+    found = np.uint64(_BASIS ^ kind)
+    for i in range(begin, end):
+        found = (found ^ np.uint64(names[i])) * np.uint64(_PRIME)
+    key = np.int64(found | np.uint64(1))
+    size = line[N_HELD]
+    table = flat_at(like, line[HELD], size)
+    slot = (key >> 20) & (size - 1)
+    while table[slot]:
+        if table[slot] == key:
+            return True
+        slot = (slot + 1) & (size - 1)
+    return False
+
+
+@inner
+def _keep(line, tokens, said):
     """Take the token of a line as read."""
-    tokens[line[N_TOKENS]] = line[TOKEN]
+    tokens[line[N_TOKENS]] = line[TOKEN] | said
     line[N_TOKENS] += 1
     line[TOKEN] = NOTHING
 
 
 @inner
-def _leaves_mask(line):
-    """Does a line's token leave the mask as it is, as characters of a string?"""
-    if line[LOOPS] != 1 or line[MODE] == BETWEEN or line[MODE] == OUTSIDE or line[N_TOKENS] >= MOST:
+def _spelled(names, size, data, begin, end):
+    """Go on with the name that is read: its size, or -1 where there is no room."""
+    if size + end - begin > MOST_NAME:
+        return np.int64(-1)
+    for i in range(begin, end):
+        names[NAME_AT + size] = data[i]
+        size += 1
+    return size
+
+
+@inner
+def _stays(line, tokens, names):
+    """Take a line's token if it leaves the mask as it is, as characters of a string."""
+    mode = line[MODE]
+    if line[LOOPS] != 1 or mode in (BETWEEN, ESCAPE, OUTSIDE) or line[N_TOKENS] >= MOST:
         return False
-    token = line[TOKEN]
-    return flat_at(token_data(line[TABLE]), line[CHARACTERS], token + 1)[token] != 0
+    token, t = line[TOKEN], line[TABLE]
+    if not flat_at(token_data(t), line[CHARACTERS], token + 1)[token]:
+        return False
+    if mode == NAME:
+        if not line[IS_FREE]:
+            return False
+        offsets = token_offsets(t)
+        size = _spelled(names, line[SIZE], token_data(t), offsets[token], offsets[token + 1])
+        if size < 0:
+            return False
+        line[SIZE] = size
+    _keep(line, tokens, np.int64(PLAIN))
+    return True
 
 
-@entry("long_rows, longs, long_rows, long_rows")
-def stay(lines, order, tokens, left):
+@entry("long_rows, longs, long_rows, byte_rows, long_rows")
+def stay(lines, order, tokens, names, left):
     """Take the tokens of lines ``order[i]`` that leave their masks as they are; how many others there are.
 
-    ``left[j, 0]`` says which: those have another token, or no mask.  ``tokens[line]`` is kept for Python.
+    ``left[j, 0]`` says which: those have another token, or no mask.  ``tokens[line]`` is kept for Python, and
+    ``names[line]`` are the line's.
     """
     n = 0
     for i in range(order.shape[0]):
@@ -114,8 +181,7 @@ def stay(lines, order, tokens, left):
         line = lines[at]
         if at == 0 or line[TOKEN] == NOTHING:
             continue
-        if line[TOKEN] >= 0 and _leaves_mask(line):
-            _keep(line, tokens[at])
+        if line[TOKEN] >= 0 and _stays(line, tokens[at], names[at]):
             continue
         left[n, 0] = at
         left[n, 1] = 0
@@ -124,13 +190,78 @@ def stay(lines, order, tokens, left):
 
 
 @inner
-def _skim(line, data, begin, end):
-    """Read a token in open containers whose values do not matter: the mode behind it, how many containers are open,
-    their bits; `OUTSIDE` where a name begins.  As `guided.constraint.distinct.json_text.Reader.skimmed`.
+def _likeness(line, like, names, used, depth, size):
+    """Of the name that is read: is a used one of its container like it, as far as it goes?  2: it is that, or a token
+    can end it as that; 1: it begins so; 0: none.
     """
-    mode, depth, arrays, names = line[MODE], line[DEPTH], line[ARRAYS], line[NAMES]
-    for i in range(begin, end):
+    found = 0
+    at = np.int64(0)
+    while at < used:
+        length = np.int64(names[at + 1])
+        begin, end = at + 2, at + 2 + length
+        if np.int64(names[at]) == depth and length >= size:
+            same = True
+            for i in range(size):
+                if names[begin + i] != names[NAME_AT + i]:
+                    same = False
+                    break
+            if same:
+                if length == size or _is_held(line, like, names, begin + size, end, 0):
+                    return 2
+                found = 1
+        at = end
+    return found
+
+
+@inner
+def _left(names, used, depth):
+    """The bytes of the used names of the containers up to a depth."""
+    at = np.int64(0)
+    while at < used and np.int64(names[at]) <= depth:
+        at += 2 + np.int64(names[at + 1])
+    return at
+
+
+@inner
+def _read(line, like, names, data, begin, end, said):
+    """Read a token where something is remembered: the mode behind it, how many containers are open, their bits, the
+    sizes of their names and of that which is read, and whether that is free; `OUTSIDE` where Python has to see.
+
+    ``said``: what the automaton says of the name that ends.  As `guided.constraint.distinct.json_text.Reader`.
+    """
+    mode, depth, arrays, names_at = line[MODE], line[DEPTH], line[ARRAYS], line[NAMES]
+    used, size, free = line[USED], line[SIZE], np.int64(1)
+    i = begin
+    while i < end:
         byte = data[i]
+        if mode == NAME:
+            stop = i
+            while stop < end and data[stop] != _QUOTE and data[stop] != _BACKSLASH:
+                stop += 1
+            size = _spelled(names, size, data, i, stop)
+            if size < 0 or (stop < end and data[stop] == _BACKSLASH):
+                mode = np.int64(OUTSIDE)
+                break
+            i = stop
+            if i < end:
+                if depth >= 0 and _likeness(line, like, names, used, depth, size) == 2:
+                    mode = np.int64(OUTSIDE)
+                    break
+                if said & MARKED_BEHIND:
+                    if used + 2 + size > NAME_AT or _is_held(line, like, names, NAME_AT, NAME_AT + size, WHOLE):
+                        mode = np.int64(OUTSIDE)
+                        break
+                    if depth < 0:
+                        depth, arrays, names_at = np.int64(0), np.int64(0), np.int64(0)
+                    names[used], names[used + 1] = depth, size
+                    for j in range(size):
+                        names[used + 2 + j] = names[NAME_AT + j]
+                    used += 2 + size
+                names_at &= ~np.int64(1)
+                mode = np.int64(BETWEEN if depth >= 0 else IDLE)
+                i += 1
+            continue
+        i += 1
         if mode == IDLE:
             if byte == _QUOTE:
                 mode = np.int64(OUTSIDE)
@@ -142,85 +273,122 @@ def _skim(line, data, begin, end):
                 mode = np.int64(ESCAPE)
             elif byte == _QUOTE:
                 mode = np.int64(BETWEEN)
-                names &= ~np.int64(1)
+                names_at &= ~np.int64(1)
         elif byte == _QUOTE:
-            if names & 1:
-                mode = np.int64(OUTSIDE)
-                break
-            mode = np.int64(STRING)
+            if names_at & 1:
+                mode, size = np.int64(NAME), np.int64(0)
+                for j in range(i, end):
+                    if data[j] == _QUOTE:
+                        mode = np.int64(OUTSIDE)
+                if mode == OUTSIDE:
+                    break
+            else:
+                mode = np.int64(STRING)
         elif byte == _COMMA:
-            names |= ~arrays & 1
+            names_at |= ~arrays & 1
         elif byte in (_OPEN_ARRAY, _OPEN_OBJECT):
             if depth >= MOST_DEPTH:
                 mode = np.int64(OUTSIDE)
                 break
             is_array = np.int64(byte == _OPEN_ARRAY)
-            depth, arrays, names = depth + 1, arrays << 1 | is_array, names << 1 | 1 - is_array
+            depth, arrays, names_at = depth + 1, arrays << 1 | is_array, names_at << 1 | 1 - is_array
         elif byte in (_CLOSE_ARRAY, _CLOSE_OBJECT):
-            if depth == 0:
+            depth, arrays, names_at = depth - 1, arrays >> 1, names_at >> 1
+            used = _left(names, used, depth)
+            if depth < 0:
                 mode = np.int64(IDLE)
-            else:
-                depth, arrays, names = depth - 1, arrays >> 1, names >> 1
-    return mode, depth, arrays, names
+    if mode == NAME and depth >= 0:
+        likeness = _likeness(line, like, names, used, depth, size)
+        free = np.int64(likeness == 0)
+        if likeness == 2:
+            mode = np.int64(OUTSIDE)
+    return mode, depth, arrays, names_at, used, size, free
 
 
-@entry("long_rows, long_rows, long, long_rows, word_rows, long, long")
-def go_on(lines, left, n, tokens, masks, fuel, mask_fuel):
+@entry("long_rows, long_rows, long, long_rows, byte_rows, word_rows, long, long")
+def go_on(lines, left, n, tokens, names, masks, fuel, mask_fuel):
     """Go on in the lines ``left[:n, 0]`` and write their masks, each with so much work at most; how many are left.
 
-    Only lines with ``left[i, 1]`` not 0, whose locks are held and tables fresh.  What is left comes to the front of
-    ``left``, with what is left to do.
+    Only lines with ``left[i, 1]`` not 0, whose locks are held.  What is left comes to the front of ``left``, with what
+    is left to do.
     """
     rest = 0
     for i in range(n):
         at = left[i, 0]
         line = lines[at]
-        token, mode, t = line[TOKEN], line[MODE], line[TABLE]
         todo = _STEP
-        if left[i, 1] and token >= 0 and mode != OUTSIDE and line[N_TOKENS] < MOST:
+        if left[i, 1] and line[TOKEN] >= 0 and line[MODE] != OUTSIDE and line[N_TOKENS] < MOST:
             if line[LOOPS] < 0:
-                line[LOOPS] = np.int64(is_in_string(t, line[OWN], line[PLACES]))
-            if _leaves_mask(line):
-                _keep(line, tokens[at])
+                line[LOOPS] = np.int64(is_in_string(line[TABLE], line[OWN], line[PLACES]))
+            if _stays(line, tokens[at], names[at]):
                 continue
-            offsets = token_offsets(t)
-            depth, arrays, names = line[DEPTH], line[ARRAYS], line[NAMES]
-            quotes = np.uint8(NONE)
-            if mode == IDLE:
-                quotes = flat_at(token_data(t), line[QUOTES], token + 1)[token]
-                if quotes == MORE:
-                    mode = np.int64(OUTSIDE)
-            elif mode == NAME:
-                if not flat_at(token_data(t), line[CHARACTERS], token + 1)[token]:
-                    mode = np.int64(OUTSIDE)
-            elif mode == INSIDE:
-                mode = np.int64(OUTSIDE)
-            elif mode != FREE:
-                mode, depth, arrays, names = _skim(line, token_data(t), offsets[token], offsets[token + 1])
-            if mode != OUTSIDE:
-                counts = counters(t)
-                spared = max(counts[FUEL] - fuel, np.int64(0))
-                counts[FUEL] -= spared
-                found = advance(t, False, quotes != NONE, line[OWN], token)
-                counts[FUEL] += spared
-                if quotes != NONE and found > 0:
-                    # One quotation mark: a name that begins has not ended.
-                    if found & MARKED:
-                        mode = np.int64(NAME if quotes == LONE else OUTSIDE)
-                    found >>= 2
-                if found > 0 and mode != OUTSIDE:
-                    _keep(line, tokens[at])
-                    line[MODE], line[OWN], line[DEPTH], line[ARRAYS], line[NAMES] = mode, found, depth, arrays, names
-                    line[LOOPS] = np.int64(is_in_string(t, found, line[PLACES]))
-                    line[CHANGED] = 1
-                    ends = flat_at(masks, line[ENDS], line[WORDS])
-                    if write_mask(t, line[ROOT], found, mask_fuel, ends, masks[at]) >= 0:
-                        continue
-                    line[TOKEN] = UNKNOWN
-                    todo = _MASK
+            if _moves(line, tokens[at], names[at], fuel):
+                t = line[TABLE]
+                line[LOOPS] = np.int64(is_in_string(t, line[OWN], line[PLACES]))
+                line[CHANGED] = 1
+                ends = flat_at(masks, line[ENDS], line[WORDS])
+                if write_mask(t, line[ROOT], line[OWN], mask_fuel, ends, masks[at]) >= 0:
+                    continue
+                line[TOKEN] = UNKNOWN
+                todo = _MASK
         left[rest, 0], left[rest, 1] = at, todo
         rest += 1
     return rest
+
+
+@inner
+def _moves(line, tokens, names, fuel):
+    """Take a line's token with so much work at most; False, and nothing changes, where that is for Python."""
+    token, mode, t = line[TOKEN], line[MODE], line[TABLE]
+    quotes = np.int64(NONE)
+    if mode != FREE:
+        if mode == INSIDE:
+            return False
+        quotes = np.int64(flat_at(token_data(t), line[QUOTES], token + 1)[token])
+        if quotes == MORE and mode in (IDLE, NAME):
+            return False
+        if quotes == NONE and mode == NAME and not flat_at(token_data(t), line[CHARACTERS], token + 1)[token]:
+            return False
+        if mode == NAME and quotes == ONE:
+            return False
+    marking = quotes != NONE and mode in (IDLE, NAME)
+    counts = counters(t)
+    spared = max(counts[FUEL] - fuel, np.int64(0))
+    counts[FUEL] -= spared
+    found = advance(t, False, marking, line[OWN], token)
+    counts[FUEL] += spared
+    if found <= 0:
+        return False
+    said = np.int64(0)
+    if marking:
+        said, found = found & 3, found >> 2
+    if mode == FREE or (mode == IDLE and not said & MARKED_INSIDE):
+        line[OWN] = found
+        _keep(line, tokens, np.int64(PLAIN))
+        return True
+    data, offsets = token_data(t), token_offsets(t)
+    begin, end = offsets[token], offsets[token + 1]
+    if mode == IDLE:
+        # One quotation mark: a name that begins has not ended.
+        if quotes != LONE:
+            return False
+        while data[begin] != _QUOTE:
+            begin += 1
+        size = _spelled(names, np.int64(0), data, begin + 1, end)
+        if size < 0:
+            return False
+        line[MODE], line[DEPTH], line[USED], line[SIZE], line[IS_FREE] = NAME, -1, 0, size, 1
+        line[OWN] = found
+        _keep(line, tokens, np.int64(BEGUN))
+        return True
+    mode, depth, arrays, bits, used, size, free = _read(line, tokens, names, data, begin, end, said)
+    if mode == OUTSIDE:
+        return False
+    ended = line[MODE] == NAME and quotes != NONE and said & MARKED_BEHIND
+    line[MODE], line[DEPTH], line[ARRAYS], line[NAMES], line[USED] = mode, depth, arrays, bits, used
+    line[SIZE], line[IS_FREE], line[OWN] = size, free, found
+    _keep(line, tokens, np.int64(ENDED if ended else PLAIN))
+    return True
 
 
 @entry("long_rows, longs, word_rows, word_rows, flag")

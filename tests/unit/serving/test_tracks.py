@@ -178,7 +178,7 @@ def test_names_are_followed_until_one_may_repeat():
         track = constraint.track(state)
         modes.append(None if track is None else track.mode)
     assert modes == [
-        Mode.IDLE, Mode.NAME, Mode.NAME, Mode.BETWEEN, Mode.STRING, Mode.ESCAPE, Mode.BETWEEN, None, Mode.NAME, None,
+        Mode.IDLE, Mode.NAME, Mode.NAME, Mode.BETWEEN, Mode.STRING, Mode.ESCAPE, Mode.BETWEEN, Mode.NAME, Mode.NAME, None,
         Mode.IDLE,
     ]  # fmt: skip
     assert constraint.track(constraint.end) is None and constraint.track(0) is None
