@@ -189,6 +189,12 @@ class Constraint:
         texts = TokenTexts.of(self.vocabulary)
         return self._automaton.table, *self.mask_parts, characters, texts.quotes_at, *texts.held_at
 
+    def answer(self, own: int, token: int, marking: bool) -> None:
+        """Have what a step of the automaton asked for; raises `guided.LimitError` where that takes too much."""
+        with self._machine.lock:
+            self._automaton.step(own, token, marking)
+            self._automaton.current_table()
+
     @property
     def lock(self) -> threading.RLock:
         """What whoever has kernels go on holds."""

@@ -17,8 +17,9 @@ from guided.constraint.constraint import Constraint
 from guided.constraint.effects.shared_rows import KeptRow
 from guided.constraint.engine.plans import Back
 from guided.constraint.stepping import BRIEF, MOMENT
+from guided.errors import GuidedError
 from guided.kernels.masking import tracks as kernels
-from guided.kernels.masking.tracks import Mode
+from guided.kernels.masking.tracks import Left, Mode
 from guided.serving.matcher import Matcher
 
 __all__ = ["Place", "Tracks"]
@@ -78,13 +79,23 @@ class Tracks:
         self._order = np.array([FREE if place is None else place.line for place in places], np.int64)
         self._is_seated = False
 
-    def go_on(self) -> list[list[int]]:
-        """Take all noted tokens that kernels can take, with the masks behind them: the lines that are left, each with
-        what is left to do (`Left`).
-        """
+    def go_on(self) -> list[int]:
+        """Take all noted tokens that kernels can take, with the masks behind them: the lines that are left."""
         n = kernels.stay(self._lines, self._order, self._tokens, self._names, self._left)
         if not n:
             return []
+        self._has_changed = True
+        found, asked = self._provided(self._moved(n))
+        if asked:
+            self._left[: len(asked), 0] = asked
+            self._left[: len(asked), 1] = 0
+            # What asks again is Python's.
+            more, still = self._provided(self._moved(len(asked)))
+            found += more + still
+        return found
+
+    def _moved(self, n: int) -> list[list[int]]:
+        """Have kernels go on in the first ``n`` lines that are left: those left then, each with what there is to do."""
         left, locks = self._left_numbers, self._locks
         held: list[RLock] = []
         try:
@@ -97,9 +108,39 @@ class Tracks:
         finally:
             for lock in held:
                 lock.release()
-        self._has_changed = True
-        found: list[list[int]] = self._left[:n].tolist()
+        found: list[list[int]] = self._left[:n].tolist() if n else []
         return found
+
+    def _provided(self, left: list[list[int]]) -> tuple[list[int], list[int]]:
+        """Have what kernels asked for: the lines that are Python's, and those in which they may go on."""
+        others: list[int] = []
+        again: list[int] = []
+        for line, todo in left:
+            constraint = self._constraints[line]
+            if todo == Left.STEP or constraint is None:
+                others.append(line)
+                continue
+            at = line * kernels.FIELDS
+            own = self.numbers[at + kernels.OWN]
+            try:
+                if todo == Left.MASK:
+                    self.show(line, constraint.kept_row(own))
+                    self.numbers[at] = kernels.NOTHING
+                else:
+                    constraint.answer(own, self.numbers[at], todo == Left.MARKED_ANSWER)
+                    again.append(line)
+            except GuidedError:
+                # Python comes to the same limit, for this text alone.
+                others.append(line)
+        return others, again
+
+    def show(self, line: int, mask: KeptRow) -> None:
+        """Write a line's mask."""
+        self._has_changed = True
+        self.numbers[line * kernels.FIELDS + kernels.CHANGED] = 1
+        row, words = self._masks[line], mask[1]
+        row[: words.size] = words
+        row[words.size :] = 0
 
     def copy(self, out: NDArray[np.uint32]) -> None:
         """Copy the masks that have changed to the first rows of ``out``, to which nobody else writes."""
@@ -174,16 +215,12 @@ class Place:
     def enter(self, mask: KeptRow | None, moves: bool = True) -> None:
         """The mask of the next token, if it is known; and kernels may move the text where they know what matters."""
         tracks, at = self._tracks, self._at
-        tracks._has_changed = True
         numbers = tracks.numbers
         numbers[at] = kernels.UNKNOWN
         numbers[at + kernels.MODE] = Mode.OUTSIDE
         if mask is None:
             return
-        numbers[at + kernels.CHANGED] = 1
-        row, words = tracks._masks[self.line], mask[1]
-        row[: words.size] = words
-        row[words.size :] = 0
+        tracks.show(self.line, mask)
         if not moves:
             return
         numbers[at] = kernels.NOTHING

@@ -90,11 +90,17 @@ class Left(IntEnum):
     """What `go_on` leaves to Python."""
 
     STEP = 0
+    """All: Python has to see what it remembers, or another thread was here."""
     MASK = 1
+    """The mask: the automaton's, which asks for something or takes more than a moment."""
+    ANSWER = 2
+    """The automaton's step asks for something, then once more."""
+    MARKED_ANSWER = 3
+    """The same of a step that tells of names."""
 
 
 OUTSIDE, FREE, IDLE, BETWEEN, STRING, ESCAPE, NAME, INSIDE = (int(mode) for mode in Mode)
-_STEP, _MASK = (int(left) for left in Left)
+_STEP, _MASK, _ANSWER, _MARKED_ANSWER = (int(left) for left in Left)
 
 _QUOTE, _BACKSLASH, _COMMA = 0x22, 0x5C, 0x2C
 _OPEN_ARRAY, _CLOSE_ARRAY, _OPEN_OBJECT, _CLOSE_OBJECT = 0x5B, 0x5D, 0x7B, 0x7D
@@ -322,7 +328,8 @@ def go_on(lines, left, n, tokens, names, masks, fuel, mask_fuel):
                 line[LOOPS] = np.int64(is_in_string(line[TABLE], line[OWN], line[PLACES]))
             if _stays(line, tokens[at], names[at]):
                 continue
-            if _moves(line, tokens[at], names[at], fuel):
+            todo = _moved(line, tokens[at], names[at], fuel)
+            if todo == _MASK:
                 t = line[TABLE]
                 line[LOOPS] = np.int64(is_in_string(t, line[OWN], line[PLACES]))
                 line[CHANGED] = 1
@@ -330,27 +337,26 @@ def go_on(lines, left, n, tokens, names, masks, fuel, mask_fuel):
                 if write_mask(t, line[ROOT], line[OWN], mask_fuel, ends, masks[at]) >= 0:
                     continue
                 line[TOKEN] = UNKNOWN
-                todo = _MASK
         left[rest, 0], left[rest, 1] = at, todo
         rest += 1
     return rest
 
 
 @inner
-def _moves(line, tokens, names, fuel):
-    """Take a line's token with so much work at most; False, and nothing changes, where that is for Python."""
+def _moved(line, tokens, names, fuel):
+    """Take a line's token with so much work at most: what is left is then the mask.  Else nothing changes."""
     token, mode, t = line[TOKEN], line[MODE], line[TABLE]
     quotes = np.int64(NONE)
     if mode != FREE:
         if mode == INSIDE:
-            return False
+            return _STEP
         quotes = np.int64(flat_at(token_data(t), line[QUOTES], token + 1)[token])
         if quotes == MORE and mode in (IDLE, NAME):
-            return False
+            return _STEP
         if quotes == NONE and mode == NAME and not flat_at(token_data(t), line[CHARACTERS], token + 1)[token]:
-            return False
+            return _STEP
         if mode == NAME and quotes == ONE:
-            return False
+            return _STEP
     marking = quotes != NONE and mode in (IDLE, NAME)
     counts = counters(t)
     spared = max(counts[FUEL] - fuel, np.int64(0))
@@ -358,37 +364,37 @@ def _moves(line, tokens, names, fuel):
     found = advance(t, False, marking, line[OWN], token)
     counts[FUEL] += spared
     if found <= 0:
-        return False
+        return _STEP if found == 0 else _MARKED_ANSWER if marking else _ANSWER
     said = np.int64(0)
     if marking:
         said, found = found & 3, found >> 2
     if mode == FREE or (mode == IDLE and not said & MARKED_INSIDE):
         line[OWN] = found
         _keep(line, tokens, np.int64(PLAIN))
-        return True
+        return _MASK
     data, offsets = token_data(t), token_offsets(t)
     begin, end = offsets[token], offsets[token + 1]
     if mode == IDLE:
         # One quotation mark: a name that begins has not ended.
         if quotes != LONE:
-            return False
+            return _STEP
         while data[begin] != _QUOTE:
             begin += 1
         size = _spelled(names, np.int64(0), data, begin + 1, end)
         if size < 0:
-            return False
+            return _STEP
         line[MODE], line[DEPTH], line[USED], line[SIZE], line[IS_FREE] = NAME, -1, 0, size, 1
         line[OWN] = found
         _keep(line, tokens, np.int64(BEGUN))
-        return True
+        return _MASK
     mode, depth, arrays, bits, used, size, free = _read(line, tokens, names, data, begin, end, said)
     if mode == OUTSIDE:
-        return False
+        return _STEP
     ended = line[MODE] == NAME and quotes != NONE and said & MARKED_BEHIND
     line[MODE], line[DEPTH], line[ARRAYS], line[NAMES], line[USED] = mode, depth, arrays, bits, used
     line[SIZE], line[IS_FREE], line[OWN] = size, free, found
     _keep(line, tokens, np.int64(ENDED if ended else PLAIN))
-    return True
+    return _MASK
 
 
 @entry("long_rows, longs, word_rows, word_rows, flag")

@@ -19,7 +19,6 @@ from vllm.v1.structured_output.backend_types import StructuredOutputBackend, Str
 from guided.constraint.batch import kept_rows, mask_rows, write_rows
 from guided.constraint.effects.shared_rows import KeptRow
 from guided.errors import GuidedError
-from guided.kernels.masking.tracks import Left
 from guided.serving import metrics
 from guided.serving.compilation import compiler_for
 from guided.serving.matcher import Matcher, kept_masks, step
@@ -273,15 +272,15 @@ class GuidedBackend(StructuredOutputBackend):
         tracks.seat(places)
         self._seated = [*grammars]
 
-    def _take(self, left: Sequence[Sequence[int]], words: int, threads: int) -> None:
+    def _take(self, left: Sequence[int], words: int, threads: int) -> None:
         """Take the tokens, and make the masks, that kernels alone cannot."""
         asked: list[GuidedGrammar] = []
         noted: list[tuple[GuidedGrammar, int]] = []
-        for line, todo in left:
+        for line in left:
             grammar = self._by_line[line]
             place = _place(grammar)
             place.leave()
-            if todo == Left.STEP and place.noted >= 0:
+            if place.noted >= 0:
                 noted.append((grammar, place.noted))
             else:
                 asked.append(grammar)

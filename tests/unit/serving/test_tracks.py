@@ -10,7 +10,7 @@ import pytest
 import guided
 from guided import tokenset
 from guided.constraint.effects.shared_rows import with_address
-from guided.kernels.masking.tracks import MOST, NOTHING, Left, Mode
+from guided.kernels.masking.tracks import MOST, NOTHING, Mode
 from guided.serving import Matcher
 from guided.serving.tracks import Tracks
 from tests.amounts import some
@@ -54,10 +54,10 @@ def taken(tracks, places, matchers, out):
     n = sum(place.noted >= 0 for place in places)
     by_line = {place.line: (place, matcher) for place, matcher in zip(places, matchers, strict=True)}
     left = tracks.go_on()
-    for line, what in left:
+    for line in left:
         place, matcher = by_line[line]
         place.leave()
-        if what == Left.STEP and place.noted >= 0:
+        if place.noted >= 0:
             assert matcher.accept(place.noted)
         place.enter(first_mask(matcher))
     tracks.copy(out)
@@ -151,7 +151,7 @@ def test_what_another_thread_holds_is_left_to_python(held):
     one.join()
     if held:
         constraint.end_step()
-    assert found == [[[place.line, Left.STEP]] if held else []]
+    assert found == [[place.line] if held else []]
 
 
 def test_more_tokens_than_are_kept_come_back_to_python():
@@ -165,7 +165,7 @@ def test_more_tokens_than_are_kept_come_back_to_python():
     for _ in range(MOST + 1):
         assert place.note(ord("a"))
         left.append(tracks.go_on())
-    assert left[:-1] == [[]] * MOST and left[-1] == [[place.line, Left.STEP]]
+    assert left[:-1] == [[]] * MOST and left[-1] == [place.line]
     place.leave()
     assert matcher.n_tokens == 1 + MOST and place.noted == ord("a")
 
