@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from guided.grammar.sql.query.typed import frames
 from guided.grammar.sql.query.typed.changes import Change, asking, at_operand, end, hear, push, read, untraced
 from guided.grammar.sql.query.typed.frames import CONDITION, Alternatives, Asks
@@ -36,6 +38,7 @@ def alternative(among: int = ALL) -> Change:
     return change
 
 
+@lru_cache(maxsize=4096)
 def alike(system: TypeSystem, name: str, among: int) -> int:
     """The types that have a common type with one."""
     if not name:
@@ -158,13 +161,19 @@ def listed(query: Query, lone: Asks) -> Query | None:
 def begin_any(query: Query) -> Query | None:
     """Behind ANY ( as the right operand of a comparison: an array of what it may be compared with."""
     items = compared_with(query)
-    goal = sum(bit for name, bit in BIT.items() if name[0] == "_" and items & BIT[name[1:]])
+    goal = _arrays_of(items)
     if items & BIT["text"] and not query.system.lists:
         goal |= BIT["'array"]
     begun = untraced(query)
     pushed = begun and push(begun, goal)
     # In brackets of its own a query would be read as that of ANY, whose values are compared one by one.
     return pushed and pushed.with_top(pushed.top._replace(no_query=True))
+
+
+@lru_cache(maxsize=4096)
+def _arrays_of(items: int) -> int:
+    """Arrays of some types."""
+    return sum(bit for name, bit in BIT.items() if name[0] == "_" and items & BIT[name[1:]])
 
 
 def compared_with(query: Query) -> int:

@@ -35,6 +35,7 @@ from guided.grammar.sql.query.typed.windows import directed, ordering, over
 
 __all__ = [
     "COMMA", "FunctionName", "arguments", "begin_group", "begin_grouping", "call", "end_call", "end_group", "end_kind",
+    "may_be_grouping",
     "windowed_call",
 ]  # fmt: skip
 
@@ -235,10 +236,16 @@ def end_kind(query: Query) -> Query:
     return query._replace(calls=query.calls[:-1])
 
 
+def may_be_grouping(query: Query) -> Query | None:
+    """Where GROUPING may stand."""
+    is_select = query.clause is Clause.SELECT and not query.calls
+    return query if is_select and do.open_operand(query) and may_aggregate(query) else None
+
+
 def begin_grouping(query: Query) -> Query | None:
     """Before GROUPING, which makes its columns groups."""
     found = do.at_operand(query)
-    if found is None or query.clause is not Clause.SELECT or query.calls or not may_aggregate(query):
+    if found is None:
         return None
     tainted = max(query.tainted, "aggregate", key=TAINTS.index)
     return found._replace(calls=("aggregate",), tainted=tainted, aggregated=True, trace=None)
@@ -366,7 +373,8 @@ def _scalars(dialect: TypedDialect, expression: Node) -> list[Node]:
     some = choice(seq(), arguments(expression))
     closed = seq(Action(end_call), _CLOSE)
     named = Name(FunctionName(dialect.system.scalars, "scalar", dialect.word_functions), Spelled.WORD)
-    reserved = choice(*(seq(Action(calling(name)), Keyword(name)) for name in dialect.word_functions))
+    called = (seq(Action(do.hears(name)), Keyword(name), Action(calling(name))) for name in dialect.word_functions)
+    reserved = choice(*called)
     listed_ = (Action(_may_be_listed),) if dialect.system.lists else ()
     return [seq(choice(named, reserved), _OPEN, some, closed, *listed_)]
 
@@ -453,7 +461,7 @@ def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:
     part = seq(Action(_of_text), choice(seq(words("FROM"), Action(do.heard("from")), whole, maybe(long)), long))
     several_arguments = seq(_more_arguments(expression), Action(may_close))
     substring = seq(
-        Action(calling("substr")), words("SUBSTRING"), _OPEN, _argument(expression),
+        Action(do.hears("substr")), words("SUBSTRING"), Action(calling("substr")), _OPEN, _argument(expression),
         choice(several_arguments, part), Action(_end_substring), _CLOSE,
     )  # fmt: skip
     several = [

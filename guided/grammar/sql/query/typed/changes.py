@@ -24,6 +24,7 @@ __all__ = [
     "end_slice",
     "end_subscript",
     "fitting",
+    "hears",
     "negation",
     "next_parts",
     "null_test",
@@ -87,6 +88,15 @@ def heard(text: str) -> Change:
 
     def change(query: Query) -> Query | None:
         return hear(query, text)
+
+    return change
+
+
+def hears(text: str) -> Change:
+    """Where this part may come."""
+
+    def change(query: Query) -> Query | None:
+        return query if query.followed is None or text in next_parts(query) else None
 
     return change
 

@@ -28,7 +28,15 @@ from guided.grammar.attributed.nodes import (
 from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query.typed import alternatives, frames, new_names, queries
 from guided.grammar.sql.query.typed import changes as do
-from guided.grammar.sql.query.typed.calls import COMMA, begin_group, begin_grouping, call, end_group, end_kind
+from guided.grammar.sql.query.typed.calls import (
+    COMMA,
+    begin_group,
+    begin_grouping,
+    call,
+    end_group,
+    end_kind,
+    may_be_grouping,
+)
 from guided.grammar.sql.query.typed.columns import references as names
 from guided.grammar.sql.query.typed.columns.catalog import MOST_VARIANTS, Catalog
 from guided.grammar.sql.query.typed.dialect import TypedDialect
@@ -348,7 +356,8 @@ def _grouping(dialect: TypedDialect, catalog: Catalog) -> Node:
                    Name(names.QualifiedColumn(catalog, 0)))  # fmt: skip
     one = seq(Action(begin_group), choice(Name(names.GroupedColumn(catalog)), any_type), Action(end_group))
     return seq(
-        Action(begin_grouping), words("GROUPING"), _OPEN, listed(one, _COMMA), Action(end_kind),
+        Action(may_be_grouping), words("GROUPING"), Action(begin_grouping), _OPEN, listed(one, _COMMA),
+        Action(end_kind),
         Action(do.operand(dialect.whole, ("grouping", 2))), _CLOSE,
     )  # fmt: skip
 

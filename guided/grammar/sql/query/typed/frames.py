@@ -7,7 +7,7 @@ has a *goal*, the types with which it may end; a cast can always lead there, so 
 from __future__ import annotations
 
 from enum import IntEnum
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from guided.grammar.attributed.records import quickly_replaced
@@ -156,15 +156,18 @@ def hopes(operand: Operand, level: int = _TIGHTEST) -> int:
 
 def fits(operand: Operand, name: str) -> bool:
     """May a literal stand here: as it is, or as what a cast makes of it?"""
-    if operand.type:
-        return False
-    found = hopes(operand)
-    if found & BIT[name]:
-        return True
+    return not operand.type and bool(hopes(operand) & _led_to(name))
+
+
+@cache
+def _led_to(name: str) -> int:
+    """The types that a literal has, or that a cast of it leads to."""
+    found = BIT[name]
     texts = LITERALS["'text"]
-    return is_literal(name) and any(
-        BIT[target] & found and (target not in texts or name == "'text") for target in LITERALS[name]
-    )
+    for target in LITERALS[name] if is_literal(name) else ():
+        if target not in texts or name == "'text":
+            found |= BIT[target]
+    return found
 
 
 def read(operand: Operand, name: str, label: tuple[str, int] = ("", 0)) -> Operand | None:
@@ -221,10 +224,18 @@ def signed(operand: Operand, sign: str) -> Operand | None:
 
     Nobody writes more, and tokens of 32 signs would have a place behind each of them.
     """
-    goal = hopes(operand) & sum(BIT[name] for name in operand.system.prefixes[sign])
-    if operand.type or not goal or [wait.operator for wait in operand.waits[-2:]] == ["sign", "sign"]:
+    if operand.type:
+        return None
+    goal = hopes(operand) & _signable(operand.system, sign)
+    if not goal or [wait.operator for wait in operand.waits[-2:]] == ["sign", "sign"]:
         return None
     return operand._replace(waits=(*operand.waits, Wait("sign", "", goal)), label=("", 0))
+
+
+@cache
+def _signable(system: TypeSystem, sign: str) -> int:
+    """The types that take a sign."""
+    return sum(BIT[name] for name in system.prefixes[sign])
 
 
 def negated(operand: Operand) -> Operand | None:
@@ -239,9 +250,43 @@ _PASSING = sum(BIT[name] for name in LITERALS if name != ANY_NULL and name not i
 _NO_CHAIN = (LEVELS["compare"], LEVELS["between"], LEVELS["is"])
 
 
-@lru_cache(maxsize=1 << 16)
+class _Operations:
+    """The expressions behind operators, of the operand that was asked about last: its operators are all asked about."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Operand | None, dict[str, Operand | None]] = (None, {})
+
+    def of(self, operand: Operand) -> dict[str, Operand | None]:
+        """Those that are known."""
+        last, known = self._last
+        if last is not operand:
+            known = _behind_operators(_alike(operand))
+            self._last = operand, known
+        return known
+
+
+_OPERATIONS = _Operations()
+
+
+@lru_cache(maxsize=1 << 14)
+def _behind_operators(operand: Operand) -> dict[str, Operand | None]:
+    return {}
+
+
+def _alike(operand: Operand) -> Operand:
+    """The operand without what no operator that follows reads."""
+    return operand._replace(label=("", 0), column=None, tight=False, indexed=False, bound=False, asks=Asks.NOTHING)
+
+
 def operated(operand: Operand, operator: str) -> Operand | None:
     """The expression behind a binary operator, None where no right operand leads to the goal."""
+    known = _OPERATIONS.of(operand)
+    if operator not in known:
+        known[operator] = _operated(_alike(operand), operator)
+    return known[operator]
+
+
+def _operated(operand: Operand, operator: str) -> Operand | None:
     level = operand.system.levels[operator]
     if level > operand.tightest:
         return None
@@ -331,10 +376,10 @@ def as_condition(operand: Operand, operator: str) -> Operand:
     return operand._replace(type="bool", tight=False, label=("", 0), bound=False, tightest=tightest, asks=Asks.NOTHING)
 
 
-@lru_cache(maxsize=1 << 16)
 def whole(operand: Operand) -> Operand | None:
     """The expression where it ends, None where it may not."""
-    found = reduced(operand, 0)
+    # Where no operator waits there are many operands, and little to find.
+    found = reduced(operand, 0) if operand.waits else operand if operand.type else None
     if found is None or found.bound:
         return None
     if found.type == UNKNOWN:

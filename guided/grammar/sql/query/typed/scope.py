@@ -386,8 +386,11 @@ def bind(query: Query) -> Query | None:
     """The query behind its FROM clause, None while some name waits for a source."""
     if conflicts(query) or (query.needs_from and not query.sources):
         return None
+    missing = unbound(query)
+    if missing and (query.parent is None or any(pending.local for pending in missing)):
+        return None
     after = query._replace(pending=frozenset(), bound=True, clause=Clause.WHERE, relation=None, name="")
-    for pending in sorted(unbound(query), key=str):
+    for pending in sorted(missing, key=str):
         outside = after.outside
         if outside is None or pending.local:
             return None
