@@ -185,8 +185,10 @@ class Closing:
                     yield push(options[first], below), attribute, None
                 for option in sorted(options, key=self.prices.of):
                     yield push(option, below), attribute, None
-            case Star(item, wanted):
+            case Star(item, wanted, of_use):
                 ways = [(below, attribute, None), (push(item, stack), attribute, None)]
+                if of_use is not None and not of_use(attribute):
+                    ways.pop()
                 yield from reversed(ways) if wanted is not None and wanted(attribute) else ways
             case Terminal():
                 for after, lexeme in self._lexemes(stack.node, attribute):
@@ -205,10 +207,13 @@ class Closing:
                         after = kind.after(attribute, name)
                         if after is not None:
                             yield after, self.lexis.written(name)
-            case Literal(form=form, kind=kind):
+            case Literal(form=form, kind=kind, hears=hears):
                 values = kind.allowed(attribute)
                 if values is None:
                     yield terminal.after(attribute, ""), kind.shortest
-                for value in () if values is None else sorted(values.members, key=lambda value: (len(value), value)):
+                    return
+                # What is behind one that is not heard is behind each.
+                found = sorted(values.members, key=lambda value: (len(value), value))
+                for value in found if hears else found[:1]:
                     quoted = "'" + value.replace("'", "''") + "'"
                     yield terminal.after(attribute, value), quoted if form is LiteralForm.STRING else value

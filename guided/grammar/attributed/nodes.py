@@ -170,10 +170,14 @@ class Choice(Node):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Star(Node):
-    """Any number of these; ``wanted`` says of an attribute that a text which ends soon has one more."""
+    """Any number of these.
+
+    ``wanted`` says of an attribute that a text which ends soon has one more, and ``of_use`` that one more may end it.
+    """
 
     item: Node
     wanted: Callable[[Any], bool] | None = None
+    of_use: Callable[[Any], bool] | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -54,6 +54,13 @@ def wanted(query: Query) -> list[tuple[str, str]]:
     for pending in missing:
         if pending.qualifier == qualifier and pending.column != "*" and pending.column not in taken:
             found[pending.column] = narrower(pending.type, found.get(pending.column, ""))
+    # What waits without a qualifier as well USING makes one of two columns, which must be of one type.
+    shared = {pending.column for pending in around.pending if pending.qualifier is None}
+    there = bare_columns(around.sources).unique
+    for pending in around.pending:
+        if pending.column in found and pending.column in shared:
+            found[pending.column] = narrower(pending.type, found[pending.column])
+    found.update((name, there[name][1]) for name in shared if name in found and name in there)
     return sorted(found.items())
 
 

@@ -15,7 +15,7 @@ from guided.grammar.sql.query.typed.frames import UNKNOWN, Operand
 from guided.grammar.sql.query.typed.relations import Relation, Source, bare_columns, starred
 from guided.grammar.sql.query.typed.system import TypeSystem
 from guided.grammar.sql.query.typed.types import BIT, SORTABLE
-from guided.grammar.sql.query.typed.undecided import is_undecided, stands_for
+from guided.grammar.sql.query.typed.undecided import is_undecided, members_of, stands_for
 
 __all__ = [
     "Clause",
@@ -315,8 +315,8 @@ def _can_share(query: Query, used: Pending) -> bool:
     same = [pending for pending in (*query.pending, used) if pending.column == used.column]
     if len({pending.qualifier is None for pending in same}) == 1:
         return True
-    types = {pending.type for pending in same if pending.type and not is_undecided(pending.type)}
-    return len(types) <= 1 and all(SORTABLE & BIT[name] for name in types)
+    types = [members_of(query.system, pending.type) for pending in same if pending.type]
+    return not types or any(SORTABLE & BIT[name] for name in frozenset(types[0]).intersection(*types))
 
 
 def _noted(query: Query, column: Column) -> Query | None:

@@ -29,7 +29,7 @@ from guided.grammar.sql.query.typed.compounds.values import values
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.expressions import beginning_with, casts, expression
 from guided.grammar.sql.query.typed.literals import Place, Position, Size
-from guided.grammar.sql.query.typed.scope import Clause, Query, needed
+from guided.grammar.sql.query.typed.scope import Clause, Query, needed, unbound
 from guided.grammar.sql.query.typed.sourcing import tables as sources
 from guided.grammar.sql.query.typed.sourcing.column_lists import alias_with_columns
 from guided.grammar.sql.query.typed.sourcing.full_joins import on_equal
@@ -235,24 +235,25 @@ def _sources(dialect: TypedDialect, catalog: Catalog, body: Node, query: Node) -
             choice(using, on_equal(settled)),
         ),
     )
-    return seq(plain, settled, Star(more))
+    # Another source would be looked for without end where none is missing.
+    return seq(plain, settled, Star(more, of_use=lambda query: bool(unbound(query))))
 
 
 def _source(
     dialect: TypedDialect, catalog: Catalog, query: Node, *, joined: bool = False, nullable: bool = False
 ) -> Node:
     table = _table(dialect, catalog, joined=joined, nullable=nullable)
-    return choice(table, _derived(dialect, query))
+    return choice(table, _derived(dialect, query, joined=joined))
 
 
-def _derived(dialect: TypedDialect, query: Node, *, lateral: bool = False) -> Node:
+def _derived(dialect: TypedDialect, query: Node, *, lateral: bool = False, joined: bool = False) -> Node:
     """A query as a source."""
     enter = (
         seq(Action(clauses.may_enter), words("LATERAL"), _OPEN, Action(clauses.enter_lateral))
         if lateral
         else seq(Action(clauses.may_enter), _OPEN, Action(clauses.enter_source))
     )
-    return seq(enter, query, Action(clauses.leave_source), _CLOSE, alias_with_columns(dialect))
+    return seq(enter, query, Action(clauses.leave_source), _CLOSE, alias_with_columns(dialect, joined=joined))
 
 
 def _table(

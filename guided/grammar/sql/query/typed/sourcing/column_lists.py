@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from guided.grammar.attributed.nodes import Action, Choice, Name, Names, Node, Sign, Star, choice, seq, words
 from guided.grammar.attributed.words import words_of
@@ -19,13 +20,14 @@ _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 _COMMA = Sign(",")
 
 
-def alias_with_columns(dialect: TypedDialect) -> Node:
-    """The name, and the list of all columns, if there is one."""
-    named = choice(seq(words("AS"), Name(_Alias())), Name(_Alias(dialect.keywords)))
-    column = Name(_Column())
+def alias_with_columns(dialect: TypedDialect, *, joined: bool = False) -> Node:
+    """The name, and the list of all columns, if there is one; ``joined`` says that USING may follow."""
+    named = choice(seq(words("AS"), Name(_Alias(joined=joined))), Name(_Alias(dialect.keywords, joined=joined)))
+    column = Name(_Column(joined=joined))
     wanted = Star(seq(Action(_next), _COMMA, column), lambda query: query.cell < len(query.relation.columns))
     listed = seq(Action(_begin), Sign("("), column, wanted, Action(_whole), Sign(")"), Action(_listed))
-    return seq(named, Choice((Action(_unlisted), listed), lambda query: 0 if _fits(query, query.name) else 1))
+    unlisted = Action(partial(_unlisted, joined=joined))
+    return seq(named, Choice((unlisted, listed), lambda query: 0 if _fits(query, query.name, joined=joined) else 1))
 
 
 def _waiting(query: Query, name: str) -> dict[str, str]:
@@ -37,13 +39,13 @@ def _waiting(query: Query, name: str) -> dict[str, str]:
     return found
 
 
-def _fits(query: Query, name: str) -> bool:
+def _fits(query: Query, name: str, *, joined: bool) -> bool:
     """Can it go by a name with the columns as they are?"""
     assert query.relation is not None
     if not goes_by(query, name):
         return False
     types = query.relation.types
-    return all(clauses.admits(query, column, kind, joined=False) for column, kind in types.items())
+    return all(clauses.admits(query, column, kind, joined=joined) for column, kind in types.items())
 
 
 def _can_be_listed(query: Query, waiting: dict[str, str], kinds: Iterable[str]) -> bool:
@@ -74,9 +76,9 @@ def _next(query: Query) -> Query | None:
     return query if query.cell < len(query.relation.columns) else None
 
 
-def _unlisted(query: Query) -> Query | None:
+def _unlisted(query: Query, *, joined: bool) -> Query | None:
     """No list follows."""
-    return with_source(query, query.name) if _fits(query, query.name) else None
+    return with_source(query, query.name) if _fits(query, query.name, joined=joined) else None
 
 
 def _whole(query: Query) -> Query | None:
@@ -90,14 +92,22 @@ def _listed(query: Query) -> Query | None:
     return with_source(query._replace(cell=0), query.name)
 
 
+def _is_of_use(query: Query) -> bool:
+    """Does a source by a new name give what waits for one, or does nothing wait?"""
+    assert query.relation is not None
+    missing = unbound(query)
+    return not missing or any(one.qualifier is None and one.column in query.relation.types for one in missing)
+
+
 class _Alias:
     """The name that the query goes by."""
 
     label = "an alias"
     price = 1
 
-    def __init__(self, excluded: frozenset[str] = frozenset()) -> None:
+    def __init__(self, excluded: frozenset[str] = frozenset(), *, joined: bool) -> None:
         self.excluded = excluded
+        self.joined = joined
 
     def allowed(self, query: Query) -> Names:
         """Names in use before FROM that fit, and any other."""
@@ -112,7 +122,9 @@ class _Alias:
         if name in self.excluded or name in query.own_names:
             return False
         noted = query._replace(name=name)
-        return _fits(query, name) or (_begin(noted) is not None and bool(_names(noted._replace(cell=0))))
+        if _fits(query, name, joined=self.joined):
+            return True
+        return _begin(noted) is not None and bool(_names(noted._replace(cell=0), joined=self.joined))
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the name noted."""
@@ -121,11 +133,14 @@ class _Alias:
     def suggested(self, query: Query) -> Iterable[str]:
         """What is awaited, also where it can only stand behind AS; else a letter."""
         waiting = sorted({pending.qualifier for pending in unbound(query) if pending.qualifier is not None})
-        known = [name for name in waiting if _fits(query, name)][:1]
-        return known or self._awaited(query)[:1] or [one for one in _LETTERS if self._may_be(query, one)][:1]
+        known = [name for name in waiting if _fits(query, name, joined=self.joined)][:1]
+        found = known or self._awaited(query)[:1]
+        if found or not _is_of_use(query):
+            return found
+        return [one for one in _LETTERS if self._may_be(query, one)][:1]
 
 
-def _renamed(query: Query, name: str) -> Query | None:
+def _renamed(query: Query, name: str, *, joined: bool) -> Query | None:
     """The query with the next column named, None where what waits would have no column left."""
     relation, place = query.relation, query.cell
     assert relation is not None
@@ -133,7 +148,7 @@ def _renamed(query: Query, name: str) -> Query | None:
         return None
     taken = [known for known, _ in relation.columns[:place]]
     kind = relation.columns[place][1]
-    if name in taken or not clauses.admits(query, name, kind, joined=False):
+    if name in taken or not clauses.admits(query, name, kind, joined=joined):
         return None
     waiting = {one: wanted for one, wanted in _waiting(query, query.name).items() if one not in taken}
     wanted = waiting.pop(name, "")
@@ -144,11 +159,11 @@ def _renamed(query: Query, name: str) -> Query | None:
     return query._replace(relation=Relation(columns), cell=place + 1)
 
 
-def _names(query: Query) -> list[str]:
+def _names(query: Query, *, joined: bool) -> list[str]:
     """Names that the next column may have, those that wait first."""
     waiting = _waiting(query, query.name)
     known = sorted(waiting, key=lambda name: (not waiting[name], name))
-    return [name for name in (*known, *_LETTERS) if _renamed(query, name) is not None][:1]
+    return [name for name in (*known, *_LETTERS) if _renamed(query, name, joined=joined) is not None][:1]
 
 
 class _Column:
@@ -157,14 +172,17 @@ class _Column:
     label = "a name for the column"
     price = 1
 
+    def __init__(self, *, joined: bool) -> None:
+        self.joined = joined
+
     def allowed(self, query: Query) -> Names:
         """Any."""
         return Names(words_of(()), True)
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the column named."""
-        return _renamed(query, name)
+        return _renamed(query, name, joined=self.joined)
 
     def suggested(self, query: Query) -> Iterable[str]:
         """One that will do."""
-        return _names(query)
+        return _names(query, joined=self.joined)

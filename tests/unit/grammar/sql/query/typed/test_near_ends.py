@@ -1,0 +1,43 @@
+"""Texts whose end took a search without bound, or was not found: a column with and without qualifiers, and literals."""
+
+from __future__ import annotations
+
+import pytest
+
+from guided.grammar.attributed.language import AttributedLanguage
+from guided.grammar.sql import Column, DatabaseSchema, Table
+from guided.grammar.sql.query.language import query_language
+from tests.unit.grammar.sql.query import random_queries
+
+STEPS = 5_000
+TEXTS = """
+SELECT code, x.code, u.code FROM
+SELECT code, x.code, u.code, count(*) FROM
+SELECT code, x.code, u.code || 'a', count(*) FROM
+SELECT id, x.id, u.id, t.id FROM
+SELECT code, other, x.code, u.code, x.other, u.other FROM
+SELECT sum(code), x.code, u.code * 2 FROM
+SELECT name, code, u.name, u.code, t.id, s.name FROM
+SELECT DISTINCT day, x.day, s.day FROM
+SELECT id, code, x.id, u.id + 1, sum(x.code), u.code FROM
+SELECT code, x.code, u.code, w.code FROM t JOIN
+""".strip().splitlines()
+
+
+@pytest.fixture(scope="module", params=["postgresql", "duckdb"])
+def language(request: pytest.FixtureRequest) -> AttributedLanguage:
+    tables = (
+        Table("t", (Column("id", "INTEGER"), Column("name", "TEXT"))),
+        Table("s", (Column("id", "INTEGER"), Column("name", "TEXT"), Column("day", "DATE"))),
+    )
+    return query_language(DatabaseSchema(tables, dialect=request.param))
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_the_end_is_near(language: AttributedLanguage, text: str) -> None:
+    at = random_queries.read(language, language.start, text)
+    assert at is not None
+    end = language.end(at, STEPS)
+    assert end is not None
+    assert len(end) <= language.price(at)
+    assert language.reads(text.encode() + end)
