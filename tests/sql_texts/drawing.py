@@ -50,7 +50,10 @@ def by_terminals(schema: DatabaseSchema, seed: int, n: int) -> Iterator[Drawn]:
 def _one_by_terminals(rng: random.Random, language: AttributedLanguage, *, rare: bool) -> Drawn:
     text, at = random_queries.begun(rng, language, rng.choice([3, 8, 15, 30, 60]), rare=rare)
     steps = text.count(" ") + 1
-    rest = language.end(at)
+    try:
+        rest = language.end(at)
+    except LimitError as error:
+        return Drawn(text, steps, str(error))
     if rest is None:
         return Drawn(text, steps, "no text ends it")
     if len(rest) > language.price(at):

@@ -27,16 +27,27 @@ def known_names(query: Query) -> frozenset[str]:
 
 def _own_names(query: Query) -> set[str]:
     """Those that mean something in the query itself."""
-    found = _else_names(query)
-    for pending in query.pending:
-        found.add(pending.column)
-        found.add(pending.qualifier or "")
-    for source in query.sources:
-        found.add(source.name)
-        found |= source.relation.names
-    found.update(output.name or "" for output in query.outputs)
-    found.update(name or "" for name in query.result or ())
-    return found
+    parts = (
+        *map(_of_pending, query.pending), *map(_of_source, query.sources), *map(_of_output, query.outputs),
+        _of_result(query),
+    )  # fmt: skip
+    return _else_names(query).union(*parts)
+
+
+def _of_pending(pending: Pending) -> tuple[str, ...]:
+    return pending.column, pending.qualifier or ""
+
+
+def _of_source(source: Source) -> tuple[str, ...]:
+    return source.name, *source.relation.names
+
+
+def _of_output(output: Output) -> tuple[str, ...]:
+    return (output.name or "",)
+
+
+def _of_result(query: Query) -> tuple[str, ...]:
+    return tuple(name or "" for name in query.result or ())
 
 
 def _else_names(query: Query) -> set[str]:
@@ -67,29 +78,29 @@ def _told_here(query: Query, among: frozenset[str], before: str) -> frozenset[st
     return found | _told_else(query, among, before)
 
 
-def _known(names: Iterable[str | None], among: frozenset[str], before: str) -> frozenset[str]:
+def _known(names: Iterable[str], among: frozenset[str], before: str) -> frozenset[str]:
     size = len(before)
-    return among.intersection([name[size:] for name in names if name is not None and name.startswith(before)])
+    return among.intersection([name[size:] for name in names if name.startswith(before)])
 
 
 @gathered("pending", frozenset[str]())
 def _told_pending(pending: Pending, among: frozenset[str], before: str) -> frozenset[str]:
-    return _known((pending.column, pending.qualifier or ""), among, before)
+    return _known(_of_pending(pending), among, before)
 
 
 @gathered("outputs", frozenset[str]())
 def _told_outputs(output: Output, among: frozenset[str], before: str) -> frozenset[str]:
-    return _known((output.name or "",), among, before)
+    return _known(_of_output(output), among, before)
 
 
 @gathered("sources", frozenset[str]())
 def _told_sources(source: Source, among: frozenset[str], before: str) -> frozenset[str]:
-    return _known((source.name, *source.relation.names), among, before)
+    return _known(_of_source(source), among, before)
 
 
 @asked("result")
 def _told_result(query: Query, among: frozenset[str], before: str) -> frozenset[str]:
-    return _known([name or "" for name in query.result or ()], among, before)
+    return _known(_of_result(query), among, before)
 
 
 @asked(*_ELSE)

@@ -51,7 +51,7 @@ def core(parts: Parts) -> Node:
         words("SELECT"),
         maybe(choice(words("DISTINCT"), words("ALL"))),
         items(parts),
-        choice(seq(Action(do.end_items), Action(bind)), seq(read, bound)),
+        choice(seq(Action(do.end_items), bound), seq(read, bound)),
         windows(parts),
     )
 

@@ -399,8 +399,20 @@ def enter_count(query: Query) -> Query | None:
 
 
 def may_count(query: Query) -> Query | None:
-    """Where one may begin."""
+    """Where one may begin: in DuckDB not within a query that may name columns of another."""
+    if query.system.lists and _sees_around(query):
+        return None
     return query if enter_count(query) else None
+
+
+def _sees_around(query: Query) -> bool:
+    """May a query, or one around it, name columns from around?"""
+    at: Query | None = query
+    while at is not None:
+        if at.sees_parent:
+            return True
+        at = at.parent
+    return False
 
 
 def leave_count(query: Query) -> Query:

@@ -18,6 +18,8 @@ from tests.amounts import each
 from tests.unit.grammar.sql.query.test_queries import DATABASE, refusal
 
 TAKEN = """
+SELECT 1 AS a WHERE a = 1 AND EXISTS (SELECT 1 WHERE 1)
+SELECT 1 AS a GROUP BY 1 HAVING a > 1 ORDER BY 1
 SELECT .5 * age, -.25 FROM singer WHERE age>.5e1 AND age < 1.5
 WITH singer AS (SELECT * FROM concert) SELECT stadium_id FROM singer
 SELECT * FROM singer UNION SELECT * FROM singer WHERE age > 4
