@@ -6,7 +6,7 @@ This is the public face; the tables and kernels behind it are in `guided.constra
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -168,14 +168,12 @@ class Constraint:
     def track(self, state: int) -> Track | None:
         """Where a text stands for kernels that go on by themselves; None where they do not, or another thread is here.
 
-        For texts without a budget.  Kernels then see all arrays as they are now, and until Python asks again: what is
-        made later they may lack, and ask for.
+        For texts without a budget.
         """
         automaton, checked, lock = self._automaton, self._checked, self._machine.lock
         if state <= FINISHED or not automaton.plain or not lock.acquire(blocking=False):
             return None
         try:
-            automaton.current_table()
             return Track(state, Mode.FREE) if checked is None else checked.track(state)
         finally:
             lock.release()
@@ -193,12 +191,16 @@ class Constraint:
         """Have what a step of the automaton asked for; raises `guided.LimitError` where that takes too much."""
         with self._machine.lock:
             self._automaton.step(own, token, marking)
-            self._automaton.current_table()
 
     @property
     def lock(self) -> threading.RLock:
         """What whoever has kernels go on holds."""
         return self._machine.lock
+
+    @property
+    def renew(self) -> Callable[[], int]:
+        """Has kernels see all arrays as they are now, which they must: some are replaced when they grow."""
+        return self._automaton.current_table
 
     def bare(self, state: int) -> int | None:
         """The automaton's state that has the same mask, where one has; the lock must be held."""

@@ -7,7 +7,7 @@ pass every Python object is a wait for memory, so a row that goes on by kernels 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import RLock
 
 import numpy as np
@@ -48,6 +48,7 @@ class Tracks:
         """Whose kernels may go on, by line."""
         self._locks: list[RLock | None] = [None] * (rows + 1)
         """What is held while they do."""
+        self._renewals: list[Callable[[], int] | None] = [None] * (rows + 1)
         self._backs: list[Back | None] = [None] * (rows + 1)
         self._unused = list(range(rows, FREE, -1))
         self._is_seated = False
@@ -61,6 +62,7 @@ class Tracks:
         self._constraints[line] = self._locks[line] = None
         if isinstance(constraint, Constraint) and matcher.most_tokens is None:
             self._constraints[line], self._locks[line] = constraint, constraint.lock
+            self._renewals[line] = constraint.renew
             first = line * kernels.FIELDS + kernels.TABLE
             for i, number in enumerate(constraint.track_parts):
                 self.numbers[first + i] = number
@@ -85,7 +87,10 @@ class Tracks:
         if not n:
             return []
         self._has_changed = True
-        found, asked = self._provided(self._moved(n))
+        left = self._moved(n)
+        if not left:
+            return []
+        found, asked = self._provided(left)
         if asked:
             self._left[: len(asked), 0] = asked
             self._left[: len(asked), 1] = 0
@@ -96,13 +101,15 @@ class Tracks:
 
     def _moved(self, n: int) -> list[list[int]]:
         """Have kernels go on in the first ``n`` lines that are left: those left then, each with what there is to do."""
-        left, locks = self._left_numbers, self._locks
+        left, locks, renewals = self._left_numbers, self._locks, self._renewals
         held: list[RLock] = []
         try:
             for i in range(0, 2 * n, 2):
-                lock = locks[left[i]]
-                if lock is not None and lock.acquire(False):
+                line = left[i]
+                lock, renew = locks[line], renewals[line]
+                if lock is not None and renew is not None and lock.acquire(False):
                     held.append(lock)
+                    renew()
                     left[i + 1] = 1
             n = kernels.go_on(self._lines, self._left, n, self._tokens, self._names, self._masks, MOMENT, BRIEF)
         finally:

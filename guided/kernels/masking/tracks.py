@@ -47,8 +47,8 @@ NONE, ONE, MORE, LONE = range(4)
 PLAIN, ENDED, BEGUN = 0, 1 << 32, 2 << 32
 """What is said of a token that was taken: it ended an undeclared name, or began one where nothing was remembered."""
 
-MOST = 64
-"""Tokens that are kept for Python."""
+MOST = 256
+"""Tokens that are kept for Python, which takes the text where there are more."""
 
 MOST_DEPTH = 60
 """Containers that are remembered, each a bit."""

@@ -178,6 +178,7 @@ class GuidedBackend(StructuredOutputBackend):
         self.compiler = compiler_for(tokenizer, vocab_size)
         self._masks: torch.Tensor | None = None
         self._rows: NDArray[np.uint32] | None = None
+        self._shown = np.zeros((0, 0), np.int32).view(StepMasks)
         self._tracks: Tracks | None = None
         self._seated: list[GuidedGrammar | None] = []
         """Whose masks the rows hold."""
@@ -218,6 +219,7 @@ class GuidedBackend(StructuredOutputBackend):
         self._seat([])
         self._masks = torch.full((max_num_seqs, n_words(self.vocab_size)), -1, dtype=torch.int32)
         self._rows = mask_rows(self._masks)
+        self._shown = self._rows[:0].view(np.int32, StepMasks)
         self._tracks = Tracks(*self._rows.shape)
         return self._masks
 
@@ -297,8 +299,10 @@ class GuidedBackend(StructuredOutputBackend):
 
     def written(self, n: int) -> StepMasks:
         """The first ``n`` rows of the masks that were allocated last."""
-        assert self._rows is not None
-        return self._rows[:n].view(np.int32, StepMasks)
+        if len(self._shown) != n:
+            assert self._rows is not None
+            self._shown = self._rows[:n].view(np.int32, StepMasks)
+        return self._shown
 
     def destroy(self) -> None:
         """Nothing is held that outlives the backend."""

@@ -201,3 +201,21 @@ def test_a_deep_text_is_left_to_python():
     assert 30 < n_left < 70
     place.leave()
     assert matcher.state == twin.state
+
+
+def test_kernels_see_arrays_that_another_constraint_had_replaced():
+    constraint = guided.compile(guided.json_schema({"type": "string"}), VOCABULARY)
+    matcher = Matcher(constraint)
+    matcher.accept(ord('"'))
+    tracks = Tracks(1, WORDS)
+    place = tracks.take(matcher, first_mask(matcher))
+    tracks.seat([place])
+    automaton = constraint._automaton
+    seen = automaton._seen
+    automaton.states.reserve_states(automaton.states.arrays.first.shape[0])
+    assert automaton._versions != seen == automaton._seen
+    assert place.note(0xE4)
+    rows = np.zeros((1, WORDS), np.uint32)
+    assert taken(tracks, [place], [matcher], rows) == 1 and automaton._seen == automaton._versions
+    place.leave()
+    assert rows[0].tolist() == first_mask(matcher)[1].tolist()
