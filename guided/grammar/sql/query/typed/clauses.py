@@ -318,7 +318,9 @@ def group_all(query: Query) -> Query | None:
 
 
 def order_all(query: Query) -> Query | None:
-    """ORDER BY ALL: by each column of the result."""
+    """ORDER BY ALL: by each column of the result; ARRAY(SELECT 1 ORDER BY ALL) would want a FROM."""
+    if query.parent is not None and not query.sources and query.result is None:
+        return None
     kinds = [kind for _, kind in columns_of(query)]
     return query if all(map(is_sortable, kinds)) and not remaining(query) else None
 

@@ -96,7 +96,7 @@ def _order(dialect: TypedDialect, body: Node) -> Node:
     )
     order = listed(directed(term), _COMMA)
     if dialect.system.all_columns:
-        order = choice(order, directed(seq(words("ALL"), Action(clauses.order_all))))
+        order = choice(order, directed(seq(Action(clauses.order_all), words("ALL"))))
     return seq(Action(_may_order), words("ORDER BY"), Action(clauses.begin_order), order)
 
 
@@ -164,7 +164,7 @@ def _group(dialect: TypedDialect, catalog: Catalog, body: Node) -> Node:
     having = seq(words("HAVING"), Action(clauses.begin_having), body, Action(do.end))
     listed_terms = seq(term, Star(seq(_COMMA, term), lacks))
     if dialect.system.all_columns:
-        listed_terms = choice(listed_terms, seq(words("ALL"), Action(clauses.group_all)))
+        listed_terms = choice(listed_terms, seq(Action(clauses.group_all), words("ALL")))
     group_by = seq(Action(clauses.begin_group), words("GROUP BY"), listed_terms, Action(clauses.grouped), maybe(having))
     return choice(Action(clauses.grouped), group_by, seq(Action(clauses.all_rows), having))
 

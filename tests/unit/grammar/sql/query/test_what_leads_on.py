@@ -30,6 +30,8 @@ DEAD = [
     ("duckdb", "(" * 13),
     ("duckdb", "SELECT RIGHT(b, 1,"),
     ("duckdb", "(VALUES"),
+    ("duckdb", "SELECT NULL ORDER BY ALL"),
+    ("duckdb", "SELECT unnest(c), count(*) FROM t GROUP BY ALL"),
     ("mariadb", "SELECT row_number() OVER (ORDER BY min(1) OVER"),
 ]
 

@@ -67,6 +67,7 @@ SELECT unnest([1, 2]) AS n WHERE n > 1
 SELECT unnest([1, 2]) AS n, count(*) GROUP BY ALL
 SELECT unnest(list(beds)) AS n FROM wards GROUP BY n
 SELECT beds[1] FROM wards
+SELECT ARRAY(SELECT 1 ORDER BY ALL)
 SELECT name FROM wards w WHERE EXISTS (SELECT w.beds LIMIT (SELECT 1))
 SELECT [1] && ['x'] FROM wards
 """.strip().splitlines()
