@@ -14,6 +14,7 @@ import numpy as np
 from guided import tokenset
 from guided.constraint.attributed.parts import Free, Group
 from guided.constraint.attributed.rows import UNHEARD, Rows
+from guided.constraint.attributed.spans import LONG
 from guided.errors import LimitError
 from guided.grammar.attributed.kept import Kept
 from guided.grammar.attributed.language import AttributedLanguage
@@ -37,6 +38,10 @@ Those of remembered ends count as well, so that a mask depends on the state and 
 """
 _A_BYTE = 6
 """Bytes that one of a token adds to what is enough for an end: three while it is read, three as a name that waits."""
+_FEW = 256
+"""Tokens that are judged one by one rather than by what is behind them all."""
+_A_LONG_BYTE = 2
+"""Bytes that one of a token adds which is longer than `LONG`, and a part of a free name."""
 _OPEN = {Reading.NUMBER: 1, Reading.STRING: 5, Reading.WORD: 1, Reading.NAME: 5}
 """Tokens that are enough to end a free lexeme anywhere: a digit; the rest of a character, of an escape, and a quote; a
 letter that makes a name one that means nothing."""
@@ -49,7 +54,7 @@ class Budgets:
         self._rows = rows
         self._language = rows.language
         self._reaches: Kept[At, _Reach] = Kept(_KEPT)
-        self._enough: Kept[At, int | None] = Kept(_ENDS)
+        self._far: Kept[At, _Far | None] = Kept(_ENDS)
         self._ends: Kept[At, _End] = Kept(_ENDS)
         self._free_ends: Kept[tuple[Place, Free], _FreeEnd] = Kept(_KEPT)
 
@@ -62,6 +67,14 @@ class Budgets:
 
     def row(self, at: At, limit: int, row: tokenset.Row) -> tokenset.Row:
         """Of a mask, tokens behind which ``limit`` others are enough to end the text: perhaps not all such tokens."""
+        doubtful = self._doubtful(at, limit)
+        if doubtful is not None:
+            doubtful &= row
+            if tokenset.count(doubtful) <= _FEW:
+                found = row & ~doubtful
+                fitting = self._fitting(at, tokenset.ids(doubtful).tolist(), limit)
+                tokenset.add_all(found, np.array(fitting, np.int64))
+                return found
         reach = self.prepare(at)
         if limit >= reach.all_tokens:
             return row
@@ -106,16 +119,44 @@ class Budgets:
 
     def enough(self, at: At) -> int | None:
         """Bytes that are enough behind any token of a mask, told without a look at places there; None: not known."""
+        far = self._far_of(at)
+        return (
+            None
+            if far is None
+            else max(far.values(), default=0) + _A_LONG_BYTE * max(0, self._rows.walks.longest - LONG)
+        )
+
+    def _far_of(self, at: At) -> _Far | None:
+        """The same by the lexemes that are over in tokens, but for the bytes of long ones."""
         if not self._language.pricing.tells_beyond:
             return None
-        if at in self._enough:
-            return self._enough[at]
+        if at in self._far:
+            return self._far[at]
         spans = self._rows.spans(at)
-        found = None
+        found: _Far | None = None
         if spans is not None:
-            most = max((self._language.pricing.beyond(*span) for span in spans), default=UNKNOWN)
-            found = most if most < UNKNOWN else None
-        self._enough[at] = found
+            found = {}
+            for span in spans:
+                for key, most in self._language.pricing.beyond(*span).items():
+                    found[key] = max(found.get(key, 0), most)
+            if not found or max(found.values()) >= UNKNOWN:
+                found = None
+        self._far[at] = found
+        return found
+
+    def _doubtful(self, at: At, limit: int) -> tokenset.Row | None:
+        """The tokens of which it is not told that so many bytes are enough behind them; None where that is each."""
+        far = self._far_of(at)
+        if far is None:
+            return None
+        bad = [key for key, most in far.items() if most > limit]
+        room = (limit - max((most for most in far.values() if most <= limit), default=limit)) // _A_LONG_BYTE
+        long = self._rows.walks.longer_than(LONG + room)
+        found = np.zeros(self._rows.vocabulary.n_words, np.uint32) if long is None else long.copy()
+        for signs, others in bad:
+            if signs + others == 0:
+                return None
+            found |= self._rows.walks.with_lexemes(signs, others)
         return found
 
     # Listed lexemes ------------------------------------------------------------------------------------------------
@@ -190,6 +231,10 @@ class Budgets:
         parts = end.split(UNHEARD.encode())
         tokens = sum(len(spell(self._rows.vocabulary, part)) for part in parts if part)
         return _FreeEnd(_OPEN[free.reading] + tokens, len(parts) - 1, 1)
+
+
+_Far = dict[tuple[int, int], int]
+"""Bytes that are enough behind tokens, by the signs and the other lexemes that are over in them."""
 
 
 class _Reach(NamedTuple):

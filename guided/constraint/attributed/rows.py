@@ -16,7 +16,7 @@ import numpy as np
 from guided import tokenset
 from guided.constraint.attributed.heads import AFTER_NUMBER, AFTER_WORD, ONWARD, Head, Heads
 from guided.constraint.attributed.parts import Free, Group, Part, part_of
-from guided.constraint.attributed.spans import A_BYTE, Span, Spans
+from guided.constraint.attributed.spans import A_BYTE, LONG, Span, Spans, longest_name, rest_of_literal
 from guided.constraint.attributed.tables import AFTER_BACKSLASH, BEFORE_WORD, IN_QUOTES, IN_WORD
 from guided.constraint.attributed.walks import Crossing, Starts, Walked, single
 from guided.grammar.attributed.kept import Kept
@@ -351,13 +351,13 @@ class _Writing:
         for words, folds in self.language.word_sets(place):
             walked = self.walks.words(starts, words, folded if folds else text, folds, ONWARD)
             self._allow(walked.row)
-            # In quotes, where it ends so.
-            self._note(place, A_BYTE * words.longest + 2)
             crossings += walked.crossings
+        # The price of a keyword is its bytes.
+        self._note(place, longest_name(place))
         if is_free:
             walked = self.walks.word_run(starts, self.heads.word, state, ONWARD, MOST_NAME - len(text))
             self._free(walked.row, Reading.WORD)
-            self._note(place, _OWED * (len(text) + self.walks.longest_of(walked)) + 2)
+            self._note(place, _OWED * (len(text) + min(LONG, self.walks.longest_of(walked))) + 2)
             if walked.crossings:
                 called = [crossing for crossing in crossings if crossing.text.endswith(b"(")]
                 told, others = self._told(place, text, walked, AFTER_WORD)
@@ -410,7 +410,7 @@ class _Writing:
     def _numbers(self, starts: Starts, place: Place, text: bytes) -> None:
         """Allow the tokens that go on with a number."""
         sets = [values for _, form, values in place.literals if form is LiteralForm.NUMBER]
-        self._note_literal(place, sets)
+        self._note_literal(place, LiteralForm.NUMBER)
         if sets and all(values is None for values in sets):
             numbers = self.heads.numbers(starts, text)
             self._free(numbers.row, Reading.NUMBER)
@@ -444,9 +444,9 @@ class _Writing:
         for threads, some in nodes.values():
             self._over(self.heads.head(some, closed), threads, 0)
 
-    def _note_literal(self, place: Place, held: Iterable[Words | Spellings | None]) -> None:
-        """A literal begins at a place, or is in progress; half of a regular expression's texts are longer than that."""
-        self._note(place, max((2 * values.longest for values in held if values is not None), default=0) + _CLOSED)
+    def _note_literal(self, place: Place, form: LiteralForm) -> None:
+        """A literal begins at a place, or is in progress."""
+        self.spans.note(_CLOSED + rest_of_literal(place, form))
 
     def _longer_signs(self, at: At, sign: str) -> None:
         """Allow the tokens that go on with a longer sign."""
@@ -464,7 +464,7 @@ class _Writing:
     def _string(self, starts: Starts, place: Place, text: bytes, state: int) -> None:
         """Allow the tokens that go on within a string, of which a text was read as far as it matters."""
         values = self.language.string_values(place)
-        self._note_literal(place, values)
+        self._note_literal(place, LiteralForm.STRING)
         if not self.language.is_free(place):
             sets = tuple((some, False) for some in dict.fromkeys(values) if isinstance(some, Words))
             if sets:
@@ -496,7 +496,7 @@ class _Writing:
             return
         walked = self.walks.run(starts, self.heads.quoted[quote], state, _ALL, quote)
         self._free(walked.row, Reading.NAME, quote)
-        self._note(place, _OWED * (len(text) + self.walks.longest_of(walked)) + _CLOSED)
+        self._note(place, _OWED * (len(text) + min(LONG, self.walks.longest_of(walked))) + _CLOSED)
         if walked.crossings:
             self._names_ended(place, quote, text, walked)
 

@@ -11,11 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-__all__ = ["A_BYTE", "Reached", "Span", "Spans"]
+from guided.grammar.attributed.nodes import LiteralForm, Name, Spelled
+from guided.grammar.attributed.threads import Place
+
+__all__ = ["A_BYTE", "LONG", "Reached", "Span", "Spans", "longest_name", "rest_of_literal"]
 
 A_BYTE = 3
 """Bytes that one of a name adds: two as what waits for it may have it, and one where it is still to be written, or
 where USING names it again once it is over."""
+
+
+LONG = 16
+"""Bytes of a token up to which spans count those of free names."""
 
 
 class Reached(NamedTuple):
@@ -80,3 +87,24 @@ class Spans:
         else:
             self._others -= 1
             self._names -= A_BYTE * read
+
+
+def longest_name(place: Place) -> int:
+    """The most bytes that a listed name adds; no function or type waits for anything, or is written again."""
+    found = 0
+    for open_, names in place.names:
+        assert isinstance(open_.terminal, Name)
+        longest = names.words.longest
+        # In quotes, where it ends so.
+        found = max(found, longest if open_.terminal.spelled is Spelled.WORD else A_BYTE * longest + 2)
+    return found
+
+
+def rest_of_literal(place: Place, form: LiteralForm) -> int:
+    """The most bytes of nodes behind a literal, and of what is left of one that is held to some texts."""
+    found = 0
+    for open_, of, values in place.literals:
+        if of is form:
+            price = 0 if open_.stack is None else open_.stack.price
+            found = max(found, price + (0 if values is None else values.longest_quoted))
+    return found

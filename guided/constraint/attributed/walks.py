@@ -19,7 +19,7 @@ from guided import tokenset
 from guided.constraint.attributed.spelled import Spelled, SpelledRun
 from guided.constraint.attributed.tables import Run
 from guided.constraint.per_vocabulary import PerVocabulary
-from guided.grammar.attributed.lexis import ascii_lower, is_word_byte
+from guided.grammar.attributed.lexis import BLANKS, ascii_lower, is_word_byte
 from guided.grammar.attributed.words import Words
 from guided.vocab.vocabulary import Vocabulary
 
@@ -34,6 +34,10 @@ _CROSSINGS = 4096
 _NAMING = np.zeros(256, np.bool_)
 _NAMING[[byte for byte in range(256) if is_word_byte(byte) or byte in b"'\"`"]] = True
 """Bytes of names, and of what may be one."""
+_WORDS, _QUOTES, _WHITE = np.zeros((3, 256), np.bool_)
+_WORDS[[byte for byte in range(256) if is_word_byte(byte)]] = True
+_QUOTES[list(b"'\"`")] = True
+_WHITE[list(BLANKS)] = True
 
 
 class Starts:
@@ -109,6 +113,7 @@ class Walks(PerVocabulary):
         self._longest_word = int(self._in_words.max(initial=0))
         self._long: dict[int, tokenset.Row] = {}
         self.nothing = Walked(np.zeros(self._words, np.uint32), ())
+        self._over: dict[tuple[int, int], tokenset.Row] = {}
         self._longest_of: WeakKeyDictionary[Walked, int] = WeakKeyDictionary()
 
     # Nodes ---------------------------------------------------------------------------------------------------------
@@ -153,6 +158,29 @@ class Walks(PerVocabulary):
         if found is None:
             found = self._long[most] = tokenset.of_flags(self._lengths > most)
         return found
+
+    def with_lexemes(self, signs: int, others: int) -> tokenset.Row:
+        """The tokens in which so many signs and other lexemes may be over, and perhaps more."""
+        found = self._over.get((signs, others))
+        if found is None:
+            has = (self._lexemes[0] >= signs) & (self._lexemes[1] >= others)
+            found = self._over[signs, others] = tokenset.of_flags(has)
+        return found
+
+    @cached_property
+    def _lexemes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The most signs and other lexemes that are over in each token, before its last byte is."""
+        data, offsets = self._data, self._offsets
+        size = len(offsets) - 1
+        token = np.repeat(np.arange(size), np.diff(offsets))
+        inside = np.ones(data.size, np.bool_)
+        inside[offsets[1:][np.diff(offsets) > 0] - 1] = False
+        is_word = _WORDS[data]
+        # A word ends before a byte of another kind, a string or a quoted name with a quote.
+        ends = is_word & inside & ~np.append(is_word[1:], False)
+        others = np.bincount(token[ends | (_QUOTES[data] & inside)], minlength=size)
+        signs = np.bincount(token[~is_word & ~_QUOTES[data] & ~_WHITE[data] & inside], minlength=size)
+        return signs, others
 
     def longest_of(self, walked: Walked) -> int:
         """The bytes of the longest of the tokens that end in a lexeme."""

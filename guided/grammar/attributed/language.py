@@ -383,9 +383,9 @@ class AttributedLanguage:
         for quote in (*self.lexis.quotes, *self.lexis.text_quotes):
             listed += [words for words, _ in self.quoted_sets(place, ord(quote))[0]]
         values = [values for _, _, values in place.literals if values is not None]
-        # A name may be written in quotes; half of a regular expression's texts are longer than its shortest.
+        # A name may be written in quotes.
         longest = max((3 * words.longest + 2 for words in listed), default=2)
-        return self.pricing.most(place) + max([longest, *(2 * some.longest + 2 for some in values)])
+        return self.pricing.most(place) + max([longest, *(some.longest_quoted + 2 for some in values)])
 
     # What may come -------------------------------------------------------------------------------------------------
 

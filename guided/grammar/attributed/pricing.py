@@ -16,10 +16,6 @@ _OWED = 1 << 14
 """Attributes whose demands are remembered."""
 
 
-_LATE = 3
-"""Lexemes that a token has ended before `Rise.late` counts."""
-
-
 class Rise(NamedTuple):
     """Bytes that attributes may demand besides while more lexemes are read, but for three for each of a name's own."""
 
@@ -30,7 +26,8 @@ class Rise(NamedTuple):
     once: int
     """For all of them together."""
     late: int
-    """The same, where they are four at least."""
+    """The same, once ``late_from`` lexemes of a token are over that are no signs: the columns of a source, say."""
+    late_from: int = 2
 
 
 class Pricing:
@@ -84,19 +81,19 @@ class Pricing:
             known = self._owes[id(attribute)] = (attribute, self._owed(attribute))
         return known[1]
 
-    def beyond(self, attributes: Iterable[Any], reached: Iterable[tuple[int, int, int]]) -> int:
+    def beyond(self, attributes: Iterable[Any], reached: Iterable[tuple[int, int, int]]) -> dict[tuple[int, int], int]:
         """Bytes that are enough behind lexemes, from the first on that is read with some attributes.
 
         Of each of ``reached`` so many signs and other lexemes are over before it, and the nodes behind it take so many
-        bytes at most.  Only where it `tells_beyond`.
+        bytes at most; by the number of both.  Only where it `tells_beyond`.
         """
         assert self._rises is not None
-        found = 0
+        found: dict[tuple[int, int], int] = {}
+        each_of = list(reached)
         for attribute in attributes:
-            sign, other, once, late = self._rises(attribute)
-            each = max(sign, other)
-            owed = self._demanded(attribute) + once + each
-            for signs, others, nodes in reached:
-                most = nodes + signs * sign + others * other + (late if signs + others >= _LATE else 0)
-                found = max(found, owed + most)
+            sign, other, once, late, late_from = self._rises(attribute)
+            owed = self._demanded(attribute) + once + max(sign, other)
+            for signs, others, nodes in each_of:
+                most = owed + nodes + signs * sign + others * other + (late if others >= late_from else 0)
+                found[signs, others] = max(found.get((signs, others), 0), most)
         return found

@@ -32,6 +32,8 @@ class Spellings:
         """The same."""
         self.longest = len(first) + _LONGER
         """More bytes than the short end of any beginning has."""
+        self.longest_quoted = self.longest * (2 if "'" in pattern else 1)
+        """The same in quotes, where those within are doubled."""
         self.behind = lru_cache(maxsize=65536)(self._find)
 
     def _find(self, prefix: bytes) -> Expr | None:

@@ -12,13 +12,15 @@ __all__ = ["Words", "union", "words_of"]
 class Words:
     """Words, each once, in the order of their bytes; equal sets are one object (`words_of`)."""
 
-    __slots__ = ("longest", "members", "sorted")
+    __slots__ = ("longest", "longest_quoted", "members", "sorted")
 
     def __init__(self, members: frozenset[str]) -> None:
         self.members = members
         self.sorted: tuple[bytes, ...] = tuple(sorted(word.encode("utf-8", "surrogatepass") for word in members))
         self.longest = max(map(len, self.sorted), default=0)
         """The bytes of the longest word."""
+        self.longest_quoted = max((len(word) + word.count(b"'") for word in self.sorted), default=0)
+        """The same in quotes, where those within are doubled."""
 
     def __contains__(self, word: str) -> bool:
         return word in self.members

@@ -16,10 +16,10 @@ from guided.grammar.sql.query.scope import Query
 from guided.grammar.sql.query.select.mysql.statement import select as select_of_mysql
 from guided.grammar.sql.query.select.statement import select
 from guided.grammar.sql.query.told import known_names, told_names
-from guided.grammar.sql.query.typed import owing as typed_owing
 from guided.grammar.sql.query.typed import scope as typed_scope
 from guided.grammar.sql.query.typed import statement as typed_statement
 from guided.grammar.sql.query.typed.columns.catalog import Catalog as TypedCatalog
+from guided.grammar.sql.query.typed.owing import Owing
 from guided.grammar.sql.schema import DatabaseSchema
 
 __all__ = ["query_language"]
@@ -52,9 +52,12 @@ def query_language(schema: DatabaseSchema, *, forward: bool = True) -> Attribute
         raise UnsatisfiableError("the database has no tables", remedy="Create some, or name another database.")
     typed = _TYPED.get(schema.dialect)
     if typed is not None:
-        tree = typed_statement.select(typed, TypedCatalog.of(schema, typed, forward=forward))
+        known = TypedCatalog.of(schema, typed, forward=forward)
+        owing = Owing(typed, known)
         start = typed_scope.Query(typed.system)
-        return AttributedLanguage(tree, start, typed.lexis, typed_scope.known_names, typed_owing.owed)
+        tree = typed_statement.select(typed, known)
+        known_to = typed_scope.known_names
+        return AttributedLanguage(tree, start, typed.lexis, known_to, owing.owed, owing.named, rises=owing.rises)
     is_mysql = schema.dialect != "sqlite"
     dialect = mariadb(schema) if is_mysql else SQLITE
     lexis = dialect.lexis

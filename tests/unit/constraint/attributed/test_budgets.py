@@ -110,7 +110,9 @@ def test_what_is_enough_behind_all_tokens_is_enough_behind_each() -> None:
     told = 0
     for seed in range(some(24, 12)):
         rng = random.Random(seed)
-        language = query_language(replace(SCHEMA, dialect=("sqlite", "mysql")[seed % 2]), forward=bool(seed % 3))
+        language = query_language(
+            replace(SCHEMA, dialect=("sqlite", "mysql", "postgresql", "duckdb")[seed % 4]), forward=bool(seed % 3)
+        )
         texts = [
             begun(rng, language, 30, rare=rng.random() < 0.5)[0].replace(" ", rng.choice(["", " "])) for _ in range(8)
         ]

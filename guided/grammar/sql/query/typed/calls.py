@@ -42,6 +42,8 @@ __all__ = [
 _OPEN, _CLOSE, _COMMA = Sign("("), Sign(")"), Sign(",")
 COMMA = seq(Action(do.heard(",")), _COMMA)
 """A comma that tells expressions apart."""
+_TO_COME = len("NULL::timestamp")
+"""Bytes of an argument of which nothing was read."""
 _LATE = (Clause.ORDER, Clause.WINDOW, Clause.QUALIFY)
 _NAMED = {
     "date": ("date",),
@@ -421,17 +423,17 @@ def _window_function(dialect: TypedDialect, expression: Node) -> Node:
 
 def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:
     """What has a spelling of its own."""
-    text = seq(Action(do.begin(_texts(dialect))), expression, Action(do.end))
-    whole = seq(Action(do.begin(only(*dialect.wholes))), expression, Action(do.end))
-    number = seq(Action(do.begin(only("float8", "numeric", "int4", "int8"))), expression, Action(do.end))
+    text = seq(Action(do.begin(_texts(dialect)), _TO_COME), expression, Action(do.end))
+    whole = seq(Action(do.begin(only(*dialect.wholes)), _TO_COME), expression, Action(do.end))
+    number = seq(Action(do.begin(only("float8", "numeric", "int4", "int8")), _TO_COME), expression, Action(do.end))
     begin = Action(do.at_operand)
 
     def result(name: str, label: str) -> Action:
         return Action(do.operand(name, (label, 2)))
 
     fields = [
-        seq(words(word), Action(do.heard(word)), words("FROM"), Action(do.begin(goal)), expression, Action(do.end),
-            Action(do.allows_null), result(given, "extract"))
+        seq(words(word), Action(do.heard(word)), words("FROM"), Action(do.begin(goal), _TO_COME), expression,
+            Action(do.end), Action(do.allows_null), result(given, "extract"))
         for (word, given), goal in _fields(dialect).items()
     ]  # fmt: skip
     extract = seq(
@@ -452,7 +454,7 @@ def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:
         ),
     )
     trim = seq(words("TRIM"), begin, Action(do.untraced), _OPEN, trims, _CLOSE)
-    narrow = seq(Action(_begin_narrow(_texts(dialect))), expression, Action(do.end))
+    narrow = seq(Action(_begin_narrow(_texts(dialect)), _TO_COME), expression, Action(do.end))
     position = seq(
         words("POSITION"), begin, Action(do.untraced), _OPEN, narrow, words("IN"), narrow,
         result(dialect.whole, "position"), _CLOSE,

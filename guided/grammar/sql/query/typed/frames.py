@@ -419,7 +419,13 @@ def finish(operand: Operand) -> str:
         return ""
     if operand.tight and operand.type != UNKNOWN:
         ending = [name for name in target_types(operand) if _ends(operand, name)]
-        if not is_met(operand) or any(turns_into(operand.system, operand.type, name) for name in ending):
+        if any(turns_into(operand.system, operand.type, name) for name in ending):
+            return "cast"
+        tested = before_test(operand, "is", ALL)
+        if tested is not None and _ends(as_condition(tested, "is"), "bool"):
+            # Shorter than a cast to what can be cast to anything.
+            return "test"
+        if not is_met(operand):
             return "cast"
     if before_test(operand, "is", ALL) is not None:
         return "test"

@@ -16,7 +16,7 @@ from guided.grammar.sql.query.typed.operators import COMPARISONS, LEVELS
 from guided.grammar.sql.query.typed.scope import Query
 from guided.grammar.sql.query.typed.types import BIT, OTHER, SORTABLE
 
-__all__ = ["compared_row"]
+__all__ = ["Row", "compared_row"]
 
 _OPEN, _CLOSE, _COMMA = Sign("("), Sign(")"), Sign(",")
 MOST_COLUMNS = 6
@@ -24,7 +24,7 @@ _NOTHING = -1
 """As tightly binds no operator."""
 
 
-class _Row(NamedTuple):
+class Row(NamedTuple):
     """A row on the left, by the types of its parts, and how many of the right side were read."""
 
     types: tuple[str, ...]
@@ -61,12 +61,12 @@ def _begin(query: Query) -> Query | None:
     begins = not top.type and not (top.waits and top.system.levels[top.waits[-1].operator] >= LEVELS["compare"])
     if not begins or not frames.hopes(top, LEVELS["compare"]) & BIT["bool"]:
         return None
-    return ended.pushed(_Row((ended.value,)))._replace(depth=ended.depth - 1)
+    return ended.pushed(Row((ended.value,)))._replace(depth=ended.depth - 1)
 
 
-def _row(query: Query) -> _Row:
+def _row(query: Query) -> Row:
     row = query.frame
-    assert isinstance(row, _Row)
+    assert isinstance(row, Row)
     return row
 
 
@@ -83,7 +83,7 @@ def _end_part(query: Query) -> Query | None:
     ended = do.end(query)
     if ended is None or ended.value == OTHER or not frames.rights(query.system, "compare", ended.value, CONDITION):
         return None
-    return ended.with_top(_Row((*_row(ended).types, ended.value)))
+    return ended.with_top(Row((*_row(ended).types, ended.value)))
 
 
 def _negated(query: Query) -> Query:

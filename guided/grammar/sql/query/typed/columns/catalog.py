@@ -108,6 +108,12 @@ class Catalog:
         return name in self.undefinable and name not in self.types
 
     @cached_property
+    def widest(self) -> int:
+        """The most columns of a relation."""
+        every = (*self.relations.values(), *(one for of in self.schemas.values() for one in of.values()))
+        return max((len(relation.columns) for relation in every), default=0)
+
+    @cached_property
     def longest(self) -> int:
         """The most bytes of a name in quotes."""
         names = [*self.schemas, *(name for of in self.schemas.values() for name in of), *self.relations, *self.types]

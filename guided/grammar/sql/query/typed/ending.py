@@ -1,0 +1,148 @@
+"""How many bytes an expression in progress takes to its end, told by its types alone (`typed.frames`).
+
+It is what a search for an end does first (`frames.soon`, `frames.finish`, `expressions`), without a text: an operand
+as short as its goal allows, and then casts, tests and operators until the expression may end.
+"""
+
+from __future__ import annotations
+
+from functools import cache, cached_property, lru_cache, reduce
+from operator import or_
+
+from guided.grammar.sql.query.typed import frames
+from guided.grammar.sql.query.typed.dialect import TypedDialect
+from guided.grammar.sql.query.typed.frames import Operand
+from guided.grammar.sql.query.typed.literals import Text, strings_of
+from guided.grammar.sql.query.typed.types import ALL, BIT, HELD, cast_targets, is_literal, members, only, turns_into
+
+__all__ = ["ANY_ARRAY", "DEAREST", "DEAREST_TYPE", "FRESH", "Ending"]
+
+DEAREST = 50
+"""Bytes that are enough for any one expression in progress: two operands with two casts each."""
+FRESH = 25
+"""The same, of one of which nothing was read, or one operand, whose type no operator wants: a value and two casts."""
+DEAREST_TYPE = 14
+"""Bytes of the dearest type behind a cast, such as ``timestamptz[ ]``, and of ``DECIMAL(28,28)``."""
+ANY_ARRAY = len(" NULL::") + DEAREST_TYPE
+"""Bytes of what stands in the brackets of ANY and ALL."""
+_MOST = 8
+"""Steps after which an expression counts as `DEAREST`."""
+_DETOUR = len("CHAR(1)")
+"""Bytes of a type from which a cast leads to all others, where none leads there at once."""
+
+
+class Ending:
+    """Bytes to the ends of expressions, of one engine."""
+
+    def __init__(self, dialect: TypedDialect) -> None:
+        self.system = dialect.system
+        self._words: dict[str, int] = {}
+        for word, name in dialect.type_words.items():
+            self._words[name] = min(len(word), self._words.get(name, len(word)))
+        self._literals = {"int4": 1, "bool": len("TRUE"), "'null": len("NULL"), "'text": len("''")}
+        held = (one.kind for one in strings_of(dialect))
+        self._literals.update(
+            (one.name, len(one.shortest)) for one in held if isinstance(one, Text) and one.name in HELD
+        )
+        self.begun = lru_cache(maxsize=1 << 14)(self._begun)
+        self.behind = lru_cache(maxsize=1 << 14)(self._behind)
+        self.value = lru_cache(maxsize=1 << 14)(self._value)
+        self.more = cache(self._more)
+        self._sources = cache(self._sources_of)
+
+    def word(self, name: str) -> int:
+        """Bytes of the name of a type behind a cast."""
+        array = name[:1] == "_"
+        return min(DEAREST_TYPE, self._words.get(name[array:], DEAREST_TYPE) + 3 * array)
+
+    def _value(self, goal: int) -> int:
+        """Bytes of an expression of which nothing was read."""
+        return self._begun(Operand(self.system, goal))
+
+    def _begun(self, operand: Operand) -> int:
+        """Bytes that end an expression, from where an operand must come or has come."""
+        found = 0
+        for _ in range(_MOST):
+            if not operand.type and operand.waits and operand.waits[-1].operator == "quantified":
+                # ANY or ALL, whose own lexemes are nodes, and what is in its brackets.
+                found += ANY_ARRAY
+                operand = frames.as_condition(operand._replace(waits=operand.waits[:-1]), "quantified")
+                continue
+            if not operand.type:
+                name = frames.soon(operand)
+                after = frames.read(operand, name) if frames.fits(operand, name) else None
+                if after is None:
+                    return DEAREST
+                found += 1 + self._literals.get(name, 2)
+                operand = after
+                continue
+            step = frames.finish(operand)
+            after = None
+            match step:
+                case "":
+                    return min(found, DEAREST) if frames.whole(operand) is not None else DEAREST
+                case "cast":
+                    targets = [
+                        name for name in frames.target_types(operand) if turns_into(self.system, operand.type, name)
+                    ]
+                    target = min(targets, key=self.word, default="text")
+                    found += 2 + max(map(self.word, targets), default=_DETOUR)
+                    after = frames.cast(operand, target)
+                case "and":
+                    found += len(" AND")
+                    after = frames.between_done(operand)
+                case "test":
+                    found += len(" IS NULL")
+                    before = frames.before_test(operand, "is", ALL)
+                    after = None if before is None else frames.as_condition(before, "is")
+                case _:
+                    found += 2 + len("AT TIME ZONE" if step == "at" else step)
+                    after = frames.operated(operand, step)
+            if after is None:
+                return DEAREST
+            operand = after
+        return DEAREST
+
+    def _behind(self, operand: Operand) -> int:
+        """Bytes that end an expression once an operand was read whose type is not known yet: those of casts."""
+        if operand.waits and operand.waits[-1].operator == "quantified":
+            return self.begun(operand)
+        goal = frames.goal_of(operand)
+        if not goal & cast_targets(self.system):
+            read = (frames.read(operand, name) for name in members(goal) if name not in HELD)
+            return max((self.begun(after) for after in read if after is not None), default=0)
+        targets = frames.target_types(operand)
+        found = max(len(" IS NULL"), 2 + max(map(self.word, targets), default=DEAREST_TYPE))
+        if self._every & ~reduce(or_, map(self._sources, targets), 0):
+            found += 2 + _DETOUR
+        if frames.is_between(operand):
+            read = (frames.read(operand, name) for name in targets)
+            found += max((self.begun(after) for after in read if after is not None), default=DEAREST)
+        return min(found, DEAREST)
+
+    @cached_property
+    def _every(self) -> int:
+        """The types of values."""
+        return sum(bit for name, bit in BIT.items() if not is_literal(name))
+
+    def _sources_of(self, target: str) -> int:
+        """The types from which a cast leads to one."""
+        return sum(bit for name, bit in BIT.items() if turns_into(self.system, name, target))
+
+    def _more(self, name: str, given: int) -> int:
+        """Bytes of the arguments that a function may still want when so many are given."""
+        found = 0
+        for parameters, _ in self.system.functions.get(name, ()):
+            wanted = [one for one in parameters if not one.endswith("...")][given:]
+            found = max(found, sum(2 + self._argument(one) for one in wanted))
+        return found
+
+    @cached_property
+    def dearest_call(self) -> int:
+        """Bytes of the arguments of any function."""
+        return max((self.more(name, 0) for name in self.system.functions), default=0)
+
+    def _argument(self, parameter: str) -> int:
+        if parameter.startswith("any"):
+            return len("NULL")
+        return self.value(only(parameter)) if parameter in BIT else len("NULL")
