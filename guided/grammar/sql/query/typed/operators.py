@@ -41,6 +41,8 @@ def result(system: TypeSystem, operator: str, left: str, right: str) -> str | No
         return None
     bit = BIT[right]
     between = [signature for signature, takes in _beside(system, operator, left) if takes & bit]
+    if not between:
+        return None
     signature = operator_of(system, between, left, right, compares=compares)
     given = None if signature is None else result_of(system, signature, (left, right))
     return given if given in BIT else None
@@ -75,7 +77,14 @@ def _given(system: TypeSystem, operator: str) -> int:
 def _results(system: TypeSystem, operator: str, left: str) -> tuple[tuple[int, int], ...]:
     """The types of results, each with those of the right operands that give it."""
     found: dict[int, int] = {}
+    taken = 0
+    for member in members_of(system, left):
+        for _, takes in _beside(system, operator, member):
+            taken |= takes
     for right, bit in BIT.items():
+        # Most operands fit no operator.
+        if not taken & bit and not is_undecided(right):
+            continue
         given = result(system, operator, left, right)
         if given is not None:
             found[BIT[given]] = found.get(BIT[given], 0) | bit
