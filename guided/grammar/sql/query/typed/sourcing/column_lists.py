@@ -92,13 +92,6 @@ def _listed(query: Query) -> Query | None:
     return with_source(query._replace(cell=0), query.name)
 
 
-def _is_of_use(query: Query) -> bool:
-    """Does a source by a new name give what waits for one, or does nothing wait?"""
-    assert query.relation is not None
-    missing = unbound(query)
-    return not missing or any(one.qualifier is None and one.column in query.relation.types for one in missing)
-
-
 class _Alias:
     """The name that the query goes by."""
 
@@ -134,10 +127,7 @@ class _Alias:
         """What is awaited, also where it can only stand behind AS; else a letter."""
         waiting = sorted({pending.qualifier for pending in unbound(query) if pending.qualifier is not None})
         known = [name for name in waiting if _fits(query, name, joined=self.joined)][:1]
-        found = known or self._awaited(query)[:1]
-        if found or not _is_of_use(query):
-            return found
-        return [one for one in _LETTERS if self._may_be(query, one)][:1]
+        return known or self._awaited(query)[:1] or [one for one in _LETTERS if self._may_be(query, one)][:1]
 
 
 def _renamed(query: Query, name: str, *, joined: bool) -> Query | None:

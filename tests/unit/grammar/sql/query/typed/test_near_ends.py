@@ -21,6 +21,7 @@ SELECT name, code, u.name, u.code, t.id, s.name FROM
 SELECT DISTINCT day, x.day, s.day FROM
 SELECT id, code, x.id, u.id + 1, sum(x.code), u.code FROM
 SELECT code, x.code, u.code, w.code FROM t JOIN
+SELECT x FROM (VALUES (TRIM(+ TIMESTAMP
 """.strip().splitlines()
 
 
