@@ -38,7 +38,7 @@ Those of remembered ends count as well, so that a mask depends on the state and 
 """
 _A_BYTE = 6
 """Bytes that one of a token adds to what is enough for an end: three while it is read, three as a name that waits."""
-_FEW = 256
+_FEW = 1024
 """Tokens that are judged one by one rather than by what is behind them all."""
 _A_LONG_BYTE = 2
 """Bytes that one of a token adds which is longer than `LONG`, and a part of a free name."""
@@ -82,10 +82,7 @@ class Budgets:
         others = np.zeros_like(row)
         for most, group in reach.groups:
             if group.free is not None:
-                bytes_left = max((limit - most) // _A_BYTE, self._bytes_left(at, group.place, group.free, limit))
-                if bytes_left > 0:
-                    long = self._rows.walks.longer_than(bytes_left)
-                    found |= group.tokens if long is None else group.tokens & ~long
+                found |= self._short_enough(at, most, group, limit)
             elif most <= limit:
                 found |= group.tokens
             else:
@@ -169,7 +166,7 @@ class Budgets:
             after = self._rows.after(at, token)
             if after is None:
                 continue
-            if self._language.price(after) <= limit:
+            if self._language.fits(after, limit):
                 found.append(token)
             elif steps > 0:
                 end = self._end(after)
@@ -200,6 +197,27 @@ class Budgets:
         return None if known is None else known.tokens
 
     # Free lexemes --------------------------------------------------------------------------------------------------
+
+    def _short_enough(self, at: At, most: int, group: Group, limit: int) -> tokenset.Row:
+        """The tokens of a group that are parts of free lexemes and short enough: by bounds first, else by an end."""
+        assert group.free is not None
+        tokens = group.tokens
+        bytes_left = (limit - most) // _A_BYTE
+        for more in (self._bytes_priced, self._bytes_left):
+            long = self._rows.walks.longer_than(max(0, bytes_left))
+            if long is None or not (tokens & long).any():
+                return tokens
+            bytes_left = max(bytes_left, more(at, group.place, group.free, limit))
+        long = self._rows.walks.longer_than(max(0, bytes_left))
+        return tokens if long is None else tokens & ~long
+
+    def _bytes_priced(self, at: At, place: Place, free: Free, limit: int) -> int:
+        """How many bytes a token may have that is part of a free lexeme, by the price behind the shortest."""
+        if free.reading is Reading.BLANK:
+            return 0
+        price = self._language.price(_whole(place, free)) + _OPEN[free.reading]
+        read = len(at.text) if place is at.place and _is_free_name(self._language, at) else 0
+        return (limit - price) // _A_BYTE - read
 
     def _bytes_left(self, at: At, place: Place, free: Free, limit: int) -> int:
         """How many bytes a token may have that is part of a free lexeme, none of which are also more than any has."""

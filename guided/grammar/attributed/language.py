@@ -55,9 +55,7 @@ __all__ = ["AttributedLanguage"]
 
 _STEPS, _STATES = 1 << 16, 1 << 14
 """Steps and states that are remembered."""
-_QUOTE = ord("'")
-_BACKSLASH = ord("\\")
-_BRACKET = ord("(")
+_QUOTE, _BACKSLASH, _BRACKET = b"'\\("
 _NULL = 0
 _LETTERS = "abcdefghij_"
 _SMALL = frozenset(range(32)) | {127}
@@ -355,16 +353,25 @@ class AttributedLanguage:
             return self.pricing.least(place)
         found = self._within.get(at)
         if found is None:
-            found = self._within[at] = self._price_within(at)
+            ended = self._soonest(at)
+            found = self._within[at] = UNKNOWN if ended is None else ended[0] + self.pricing.least(ended[1])
         return found
 
-    def _price_within(self, at: At) -> int:
-        """The same for a lexeme in progress: as `rest` ends it."""
+    def fits(self, at: At, limit: int) -> bool:
+        """Is `price` no more than so many bytes?  Where it is, hardly any of it is found."""
+        place = self.resolved(at)
+        if place is not None:
+            return self.pricing.fits(place, limit)
+        ended = self._soonest(at)
+        return ended is not None and self.pricing.fits(ended[1], limit - ended[0])
+
+    def _soonest(self, at: At) -> tuple[int, Place] | None:
+        """The bytes that end a lexeme in progress, with the place behind them; None where none do."""
         for ending in self._sorted_endings(at):
             behind = self._behind(at, ending)
             if behind is not None:
-                return len(ending) + self.pricing.least(behind[1])
-        return UNKNOWN
+                return len(ending), behind[1]
+        return None
 
     def _behind(self, at: At, ending: bytes) -> tuple[At, Place] | None:
         """The state and place behind a text that ends a lexeme, None where it does not."""

@@ -62,6 +62,12 @@ class Pricing:
             found = place.least = 0 if place.may_end else min(self._behind(place, place.plan.cheapest))
         return found
 
+    def fits(self, place: Place, limit: int) -> bool:
+        """Is `least` no more than so many bytes?  Of hundreds of attributes mostly the first tells that it is."""
+        if place.least is None and any(price <= limit for price in self._behind(place, place.plan.cheapest)):
+            return True
+        return self.least(place) <= limit
+
     def most(self, place: Place) -> int:
         """Bytes that are enough behind whatever lexeme begins at a place; the rest of the lexeme comes on top."""
         found = place.most
