@@ -31,13 +31,12 @@ _CROSSINGS = 4096
 """Ends of lexemes within tokens that a walk has room for at first."""
 
 
-_NAMING = np.zeros(256, np.bool_)
-_NAMING[[byte for byte in range(256) if is_word_byte(byte) or byte in b"'\"`"]] = True
-"""Bytes of names, and of what may be one."""
 _WORDS, _QUOTES, _WHITE = np.zeros((3, 256), np.bool_)
 _WORDS[[byte for byte in range(256) if is_word_byte(byte)]] = True
 _QUOTES[list(b"'\"`")] = True
 _WHITE[list(BLANKS)] = True
+_NAMING = _WORDS | _QUOTES
+"""Bytes of names, and of what may be one."""
 
 
 class Starts:
@@ -306,10 +305,8 @@ class Walks(PerVocabulary):
 
 def _longest_words(vocabulary: Vocabulary) -> NDArray[np.int64]:
     """``int64[size]``: the most bytes of a word in a row that each token has."""
-    members = np.zeros(256, np.bool_)
-    members[[byte for byte in range(256) if is_word_byte(byte)]] = True
     data, offsets = vocabulary.data, vocabulary.offsets
-    is_word = members[data]
+    is_word = _WORDS[data]
     position = np.arange(data.size)
     token = np.repeat(np.arange(vocabulary.size), np.diff(offsets))
     # A run begins behind a byte of another kind, or at a token's first byte.

@@ -1,13 +1,15 @@
-"""`Kept`: what was found before, forgotten all at once when there is too much of it."""
+"""What was found before: `Kept`, forgotten all at once when there is too much, and `Last`, of one thing alone."""
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
-__all__ = ["Kept"]
+__all__ = ["Kept", "Last"]
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
+Thing = TypeVar("Thing")
 
 
 class Kept(dict[Key, Value]):
@@ -31,3 +33,27 @@ class Kept(dict[Key, Value]):
         if len(self) >= self.most:
             self.clear()
         super().__setitem__(key, value)
+
+
+class Last(Generic[Thing]):
+    """What is known of the object that was asked about last: many ask about one, each after another.
+
+    ``begin`` gives what is known of another object to begin with.
+
+    >>> last, one = Last(lambda _: {}), object()
+    >>> last.of(one)["size"] = 1
+    >>> last.of(one), last.of(object())
+    ({'size': 1}, {})
+    """
+
+    def __init__(self, begin: Callable[[Thing], dict[Any, Any]]) -> None:
+        self._begin = begin
+        self._last: tuple[Thing | None, dict[Any, Any]] = (None, {})
+
+    def of(self, one: Thing) -> dict[Any, Any]:
+        """What is known of an object so far; whoever asks may add to it."""
+        last, known = self._last
+        if last is not one:
+            known = self._begin(one)
+            self._last = one, known
+        return known

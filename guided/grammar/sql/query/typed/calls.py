@@ -35,8 +35,7 @@ from guided.grammar.sql.query.typed.windows import directed, ordering, over
 
 __all__ = [
     "COMMA", "FunctionName", "arguments", "begin_group", "begin_grouping", "call", "end_call", "end_group", "end_kind",
-    "may_be_grouping",
-    "windowed_call",
+    "may_be_grouping", "windowed_call",
 ]  # fmt: skip
 
 _OPEN, _CLOSE, _COMMA = Sign("("), Sign(")"), Sign(",")

@@ -10,6 +10,7 @@ from enum import IntEnum
 from functools import cache, lru_cache
 from typing import NamedTuple
 
+from guided.grammar.attributed.kept import Last
 from guided.grammar.attributed.records import quickly_replaced
 from guided.grammar.sql.query.typed.operators import LEVELS, result, rights, viable
 from guided.grammar.sql.query.typed.system import TypeSystem
@@ -250,26 +251,9 @@ _PASSING = sum(BIT[name] for name in LITERALS if name != ANY_NULL and name not i
 _NO_CHAIN = (LEVELS["compare"], LEVELS["between"], LEVELS["is"])
 
 
-class _Operations:
-    """The expressions behind operators, of the operand that was asked about last: its operators are all asked about."""
-
-    def __init__(self) -> None:
-        self._last: tuple[Operand | None, dict[str, Operand | None]] = (None, {})
-
-    def of(self, operand: Operand) -> dict[str, Operand | None]:
-        """Those that are known."""
-        last, known = self._last
-        if last is not operand:
-            known = _behind_operators(_alike(operand))
-            self._last = operand, known
-        return known
-
-
-_OPERATIONS = _Operations()
-
-
 @lru_cache(maxsize=1 << 14)
 def _behind_operators(operand: Operand) -> dict[str, Operand | None]:
+    """The expressions behind operators that are known, of an operand as `_alike` gives it."""
     return {}
 
 
@@ -278,12 +262,17 @@ def _alike(operand: Operand) -> Operand:
     return operand._replace(label=("", 0), column=None, tight=False, indexed=False, bound=False, asks=Asks.NOTHING)
 
 
+_OPERATIONS = Last[Operand](lambda operand: _behind_operators(_alike(operand)))
+"""A place asks about all operators behind an operand in turn."""
+
+
 def operated(operand: Operand, operator: str) -> Operand | None:
     """The expression behind a binary operator, None where no right operand leads to the goal."""
     known = _OPERATIONS.of(operand)
     if operator not in known:
         known[operator] = _operated(_alike(operand), operator)
-    return known[operator]
+    found: Operand | None = known[operator]
+    return found
 
 
 def _operated(operand: Operand, operator: str) -> Operand | None:

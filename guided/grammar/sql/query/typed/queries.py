@@ -12,10 +12,8 @@ from guided.grammar.sql.query.typed.types import ALL, BIT, LITERALS, SORTABLE, c
 
 __all__ = [
     "MOST_DEPTH", "begin_list", "columns_of", "deeper", "end_list", "enter", "enter_any", "enter_exists", "enter_list",
-    "leave_any",
-    "leave_array", "leave_exists", "leave_list", "leave_value", "may_be_cut", "may_list", "may_nest", "may_open",
-    "may_quantify", "next_part",
-    "not_first_of_any", "reads_itself", "shallower", "within",
+    "leave_any", "leave_array", "leave_exists", "leave_list", "leave_value", "may_be_cut", "may_list", "may_nest",
+    "may_open", "may_quantify", "next_part", "not_first_of_any", "reads_itself", "shallower", "within",
 ]  # fmt: skip
 
 _LITERALS = sum(BIT[name] for name in LITERALS)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from guided.grammar.attributed.kept import Last
 from guided.grammar.attributed.words import Words, words_of
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.relations import Relation
@@ -19,19 +20,8 @@ MOST_VARIANTS = 7
 """Types that a column of one name may have in different tables."""
 
 
-class Recent:
-    """What was found of the columns of one query, the last that was asked about: variants ask one after another."""
-
-    def __init__(self) -> None:
-        self._last: tuple[Query | None, dict[Any, Any]] = (None, {})
-
-    def of(self, query: Query) -> dict[Any, Any]:
-        """What is known of a query so far."""
-        last, known = self._last
-        if last is not query:
-            known = {}
-            self._last = query, known
-        return known
+def _nothing(_: Query) -> dict[Any, Any]:
+    return {}
 
 
 @dataclass(frozen=True)
@@ -45,7 +35,8 @@ class Catalog:
     """May SELECT use names that only a sub-query in FROM will define?"""
     undefinable: frozenset[str] = frozenset()
     """The names that no sub-query may define, so that only tables have such columns."""
-    recent: Recent = field(default_factory=Recent, repr=False, compare=False)
+    recent: Last[Query] = field(default_factory=lambda: Last(_nothing), repr=False, compare=False)
+    """What was found of the columns of a query, about which its variants ask."""
 
     @staticmethod
     def of(schema: DatabaseSchema, dialect: TypedDialect, *, forward: bool) -> Catalog:
