@@ -60,6 +60,14 @@ def _json() -> str:
     return found
 
 
+def _json_path() -> str:
+    """Paths of SQL's standard into JSON: members, elements, and one filter of comparisons."""
+    steps = r"(\.([A-Za-z_][A-Za-z0-9_]*|\*)|\[(\*|last|[0-9]{1,3})\])*"
+    value = r"(\"[A-Za-z0-9 _.,:;@#%&/=<>~+*?!()$-]*\"|-?(0|[1-9][0-9]{0,9})(\.[0-9]{1,9})?|true|false|null)"
+    condition = rf"@{steps} ?(==|!=|<>|<|<=|>|>=) ?{value}"
+    return rf"\${steps}( ?\? ?\({condition}( ?(&&|\|\|) ?{condition})*\){steps})?"
+
+
 PATTERNS = {
     "'whole": "-?[0-9]{1,4}",
     "'integer": "-?[0-9]{5,9}",
@@ -78,6 +86,7 @@ PATTERNS = {
     "'regex": _regex(),
     "'flags": "[ims]",
     "'replaced": "g|gi|i|im|s",
+    "'jsonpath": _json_path(),
     "'path": r"(\$(\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]{1,3}\])*|[A-Za-z_][A-Za-z0-9_]*)",
 }
 _SPELLINGS = {name: Spellings(pattern) for name, pattern in PATTERNS.items()}

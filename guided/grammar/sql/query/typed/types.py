@@ -28,7 +28,7 @@ OTHER = "other"
 ANY_NULL, ANY_TEXT = "'null", "'text"
 _TEXTS = ("text", "varchar", "bpchar")
 _DECIMALS = ("numeric", "numeric2", "numeric3", "numeric4", "float4", "float8")
-HELD = ("'field", "'part", "'format", "'regex", "'flags", "'replaced", "'path", "'share", "'digits")
+HELD = ("'field", "'part", "'format", "'regex", "'flags", "'replaced", "'path", "'jsonpath", "'share", "'digits")
 """Literals that only arguments are which must be constants of such a spelling."""
 LITERALS: dict[str, frozenset[str]] = {
     ANY_NULL: frozenset((*SCALARS, *("_" + name for name in SCALARS))),

@@ -148,6 +148,32 @@ if: bool anycompatible anycompatible>anycompatible
 ifnull: anycompatible anycompatible>anycompatible
 json_array_length: json>int16
 regexp_matches: text 'regex>bool; text 'regex 'flags>bool
+degrees radians asin acos cot sinh cosh tanh even: float8>float8
+isnan: float4>bool; float8>bool
+isfinite isinf: date>bool; float4>bool; float8>bool; timestamp>bool; timestamptz>bool
+factorial: int4>int16
+ucase lcase strip_accents nfc_normalize: text>text
+ord unicode: text>int4
+prefix suffix: text text>bool
+hamming damerau_levenshtein editdist3: text text>int8
+jaccard jaro_similarity jaro_winkler_similarity: text text>float8
+sha1 sha256: text>text; bytea>text
+encode: text>bytea
+from_base64: text>bytea
+to_base64: bytea>text
+str_split split: text text>_text
+format printf: text anyscalar...>text
+isodow isoyear yearweek: date>int8; interval>int8; timestamp>int8; timestamptz>int8
+epoch_us epoch_ns: date>int8; interval>int8; time>int8; timetz>int8; timestamp>int8; timestamptz>int8
+date_sub datesub: 'field date date>int8; 'field timestamp timestamp>int8; 'field timestamptz timestamptz>int8
+list_unique: anyarray>int16
+list_has_any list_has_all array_has_any array_has_all: anyarray anyarray>bool
+list_intersect array_intersect: anyarray anyarray>anyarray
+array_position list_indexof array_indexof: anyarray anyelement>int4
+array_has: anyarray anyelement>bool
+array_sort array_distinct list_reverse array_reverse: anyarray>anyarray
+json_type: json>text; json 'path>text
+json_valid: text>bool
 """
 AGGREGATES = """
 count: any>int8; >int8
@@ -200,6 +226,11 @@ approx_count_distinct: any>int8
 count_if: bool>int16
 entropy: any>float8
 regr_count: float8 float8>int8
+product geomean geometric_mean kurtosis skewness sem favg fsum: float8>float8
+mad: numeric>numeric; numeric2>numeric2; numeric3>numeric3; numeric4>numeric4; float4>float4; float8>float8;
+    date>interval; timestamp>interval; timestamptz>interval; time>interval; timetz>interval
+bit_xor: int2>int2; int4>int4; int8>int8; int16>int16
+regr_avgx regr_avgy regr_sxx regr_syy regr_sxy: float8 float8>float8
 """
 WINDOWS = """
 row_number: >int8

@@ -50,7 +50,7 @@ POSTGRESQL = TypedDialect(
     ),
     strings=(
         "'whole", "'integer", "'decimal", "'date", "'timestamp", "'time", "'interval", "'bool", "'json", "'uuid",
-        "'array", "'text",
+        "'array", "'jsonpath", "'text",
     ),
     span_units=("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"),
     span_forms=(LiteralForm.STRING,),

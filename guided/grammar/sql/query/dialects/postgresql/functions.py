@@ -126,6 +126,35 @@ jsonb_build_array: >jsonb; any...>jsonb
 json_build_array: >json; any...>json
 json_extract_path_text: json _text...>text
 jsonb_extract_path_text: jsonb _text...>text
+json_extract_path: json _text...>json
+jsonb_extract_path: jsonb _text...>jsonb
+jsonb_set: jsonb _text jsonb>jsonb; jsonb _text jsonb bool>jsonb
+jsonb_insert: jsonb _text jsonb>jsonb; jsonb _text jsonb bool>jsonb
+jsonb_pretty: jsonb>text
+jsonb_strip_nulls: jsonb>jsonb
+json_strip_nulls: json>json
+jsonb_path_query_array: jsonb 'jsonpath>jsonb
+jsonb_path_query_first: jsonb 'jsonpath>jsonb
+jsonb_path_exists: jsonb 'jsonpath>bool
+jsonb_path_match: jsonb 'jsonpath>bool
+array_position: anycompatiblearray anycompatible>int4; anycompatiblearray anycompatible int4>int4
+array_positions: anycompatiblearray anycompatible>_int4
+array_replace: anycompatiblearray anycompatible anycompatible>anycompatiblearray
+array_ndims: anyarray>int4
+trim_array: anyarray int4>anyarray
+decode: text text>bytea
+sha224 sha256 sha384 sha512: bytea>bytea
+format: text any...>text; text>text
+num_nulls num_nonnulls: any...>int4
+regexp_count: text text>int4; text text int4>int4; text text int4 text>int4
+regexp_like: text text>bool; text text text>bool
+regexp_substr: text text>text; text text int4>text; text text int4 int4>text; text text int4 int4 text>text
+regexp_instr: text text>int4; text text int4>int4; text text int4 int4>int4; text text int4 int4 int4>int4
+make_timestamptz: int4 int4 int4 int4 int4 float8>timestamptz; int4 int4 int4 int4 int4 float8 text>timestamptz
+factorial: int8>numeric
+scale min_scale: numeric>int4
+trim_scale: numeric>numeric
+sinh cosh tanh asind acosd atand sind cosd tand: float8>float8
 """
 AGGREGATES = """
 count: >int8; any>int8
@@ -162,6 +191,9 @@ regr_r2: float8 float8>float8
 regr_count: float8 float8>int8
 bit_and: int8>int8; int2>int2; int4>int4; bit>bit
 bit_or: int8>int8; int2>int2; int4>int4; bit>bit
+bit_xor: int8>int8; int2>int2; int4>int4; bit>bit
+any_value: anyelement>anyelement
+regr_avgx regr_avgy regr_sxx regr_syy regr_sxy: float8 float8>float8
 """
 WINDOWS = """
 row_number: >int8

@@ -39,6 +39,8 @@ SELECT j.value FROM jsonb_array_elements('[1, 2]') j
 SELECT k.k FROM jsonb_object_keys('{"a": 1}') AS k
 SELECT t.a, t.n FROM unnest(ARRAY['x', 'y']) WITH ORDINALITY AS t(a, n)
 SELECT generate_series FROM generate_series(1, 3)
+SELECT encode(sha256(name::bytea), 'hex'), format('%s (%s)', name, beds), regexp_count(name, 'a') FROM wards
+SELECT jsonb_path_query_array('{"a": [1]}', '$.a[*]'), jsonb_path_exists('{"a": 1}', '$ ? (@.a > 0 && @.a < 9)')
 """.strip().splitlines()
 DUCKDB = """
 SELECT unnest(string_split(diagnosis, ',')) AS part, COUNT(*) FROM admissions GROUP BY part ORDER BY part
@@ -50,6 +52,8 @@ SELECT time_bucket(INTERVAL '15 minutes', opened_at) AS slot, count(*) FROM tick
 SELECT string_split(subject, ' ') && ['refund', 'return'] FROM tickets
 SELECT COUNT(DISTINCT (patient_id, ward_id)) FROM admissions
 SELECT carrier FROM shipments LIMIT (SELECT COUNT(*) FROM wards)
+SELECT jaro_winkler_similarity(name, 'ICU'), split(name, ' ')[1], isfinite(cost) FROM wards, admissions
+SELECT geomean(cost), list_intersect(list(ward_id), [1, 2]) FROM admissions
 """.strip().splitlines()
 NOT_POSTGRESQL = """
 SELECT name LIKE ANY (ARRAY[1]) FROM wards
@@ -61,6 +65,8 @@ SELECT COUNT(a.*) FROM wards w
 SELECT t.ordinality FROM unnest(ARRAY[1]) AS t
 SELECT e.a FROM jsonb_each('{"a": 1}') AS e
 SELECT COUNT(DISTINCT (name, ward_id)) + name FROM wards
+SELECT jsonb_path_exists('{"a": 1}', 'a > 1')
+SELECT sha256(name) FROM wards
 """.strip().splitlines()
 NOT_DUCKDB = """
 SELECT unnest([1, 2]) AS n WHERE n > 1
