@@ -10,6 +10,7 @@ from guided.grammar.sql.query.catalog import Catalog
 from guided.grammar.sql.query.dialects.duckdb.dialect import DUCKDB
 from guided.grammar.sql.query.dialects.mariadb import mariadb
 from guided.grammar.sql.query.dialects.postgresql.dialect import POSTGRESQL
+from guided.grammar.sql.query.dialects.postgresql.enums import with_enums
 from guided.grammar.sql.query.dialects.sqlite import SQLITE
 from guided.grammar.sql.query.owing import named, owed, rises
 from guided.grammar.sql.query.scope import Query
@@ -52,6 +53,8 @@ def query_language(schema: DatabaseSchema, *, forward: bool = True) -> Attribute
         raise UnsatisfiableError("the database has no tables", remedy="Create some, or name another database.")
     typed = _TYPED.get(schema.dialect)
     if typed is not None:
+        if schema.dialect == "postgresql":
+            typed = with_enums(typed, schema)
         known = TypedCatalog.of(schema, typed, forward=forward)
         owing = Owing(typed, known)
         start = typed_scope.Query(typed.system)

@@ -60,3 +60,5 @@ class TypedDialect:
     """Functions whose names are reserved words."""
     selected_rows: tuple[str, ...] = ()
     """Functions that give rows which SELECT may have as a column."""
+    enums: tuple[tuple[str, ...], ...] = ()
+    """The labels of types that the database defines, which are `typed.types.ENUMS` in their order."""

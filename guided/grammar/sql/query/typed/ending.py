@@ -22,7 +22,7 @@ DEAREST = 50
 FRESH = 25
 """The same, of one of which nothing was read, or one operand, whose type no operator wants: a value and two casts."""
 DEAREST_TYPE = 14
-"""Bytes of the dearest type behind a cast, such as ``timestamptz[ ]``, and of ``DECIMAL(28,28)``."""
+"""Bytes of the dearest type of an engine behind a cast, such as ``timestamptz[ ]``, and of ``DECIMAL(28,28)``."""
 ANY_ARRAY = len(" NULL::") + DEAREST_TYPE
 """Bytes of what stands in the brackets of ANY and ALL."""
 _MOST = 8
@@ -36,6 +36,11 @@ class Ending:
 
     def __init__(self, dialect: TypedDialect) -> None:
         self.system = dialect.system
+        wider = max(0, max(map(len, dialect.type_words)) - DEAREST_TYPE)
+        self.dearest_type = DEAREST_TYPE + wider
+        self.any_array = ANY_ARRAY + wider
+        self.fresh = FRESH + 2 * wider
+        self.dearest = DEAREST + 4 * wider
         self._words: dict[str, int] = {}
         for word, name in dialect.type_words.items():
             self._words[name] = min(len(word), self._words.get(name, len(word)))
@@ -53,7 +58,7 @@ class Ending:
     def word(self, name: str) -> int:
         """Bytes of the name of a type behind a cast."""
         array = name[:1] == "_"
-        return min(DEAREST_TYPE, self._words.get(name[array:], DEAREST_TYPE) + 3 * array)
+        return min(self.dearest_type, self._words.get(name[array:], self.dearest_type) + 3 * array)
 
     def _value(self, goal: int) -> int:
         """Bytes of an expression of which nothing was read."""
@@ -65,14 +70,14 @@ class Ending:
         for _ in range(_MOST):
             if not operand.type and operand.waits and operand.waits[-1].operator == "quantified":
                 # ANY or ALL, whose own lexemes are nodes, and what is in its brackets.
-                found += ANY_ARRAY
+                found += self.any_array
                 operand = frames.as_condition(operand._replace(waits=operand.waits[:-1]), "quantified")
                 continue
             if not operand.type:
                 name = frames.soon(operand)
                 after = frames.read(operand, name) if frames.fits(operand, name) else None
                 if after is None:
-                    return DEAREST
+                    return self.dearest
                 found += 1 + self._literals.get(name, 2)
                 operand = after
                 continue
@@ -80,7 +85,7 @@ class Ending:
             after = None
             match step:
                 case "":
-                    return min(found, DEAREST) if frames.whole(operand) is not None else DEAREST
+                    return min(found, self.dearest) if frames.whole(operand) is not None else DEAREST
                 case "cast":
                     targets = [
                         name for name in frames.target_types(operand) if turns_into(self.system, operand.type, name)
@@ -99,9 +104,9 @@ class Ending:
                     found += 2 + len("AT TIME ZONE" if step == "at" else step)
                     after = frames.operated(operand, step)
             if after is None:
-                return DEAREST
+                return self.dearest
             operand = after
-        return DEAREST
+        return self.dearest
 
     def _behind(self, operand: Operand) -> int:
         """Bytes that end an expression once an operand was read whose type is not known yet: those of casts."""
@@ -112,13 +117,13 @@ class Ending:
             read = (frames.read(operand, name) for name in members(goal) if name not in HELD)
             return max((self.begun(after) for after in read if after is not None), default=0)
         targets = frames.target_types(operand)
-        found = max(len(" IS NULL"), 2 + max(map(self.word, targets), default=DEAREST_TYPE))
+        found = max(len(" IS NULL"), 2 + max(map(self.word, targets), default=self.dearest_type))
         if self._every & ~reduce(or_, map(self._sources, targets), 0):
             found += 2 + _DETOUR
         if frames.is_between(operand):
             read = (frames.read(operand, name) for name in targets)
-            found += max((self.begun(after) for after in read if after is not None), default=DEAREST)
-        return min(found, DEAREST)
+            found += max((self.begun(after) for after in read if after is not None), default=self.dearest)
+        return min(found, self.dearest)
 
     @cached_property
     def _every(self) -> int:

@@ -69,10 +69,10 @@ class TypeName:
     """The type that a cast leads to; ``behind`` says that the operand is right before it, without a bracket."""
 
     label = "a type"
-    price = 11
 
     def __init__(self, dialect: TypedDialect, *, behind: bool, array: bool = False) -> None:
         self.words = dialect.type_words
+        self.price = max(map(len, self.words))
         self.shortest = {name: word for word, name in sorted(self.words.items(), key=lambda item: -len(item[0]))}
         self.behind = behind
         self.array = array

@@ -12,7 +12,7 @@ from guided.grammar.sql.query.typed import clauses, frames
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.frames import Calling
 from guided.grammar.sql.query.typed.scope import Query
-from guided.grammar.sql.query.typed.types import BIT
+from guided.grammar.sql.query.typed.types import BIT, ENUMS
 
 __all__ = ["PATTERNS", "Escape", "Number", "Place", "Position", "Size", "Text", "TypedText", "numbers_of", "strings_of"]
 
@@ -143,9 +143,10 @@ class Text:
 
     label = "a string"
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, labels: tuple[str, ...] = ()) -> None:
         self.name = name
-        self.shortest = "''" if name == "'text" else "'" + _SPELLINGS[name].sorted[0].decode() + "'"
+        self.values = None if name == "'text" else words_of(labels) if labels else _SPELLINGS[name]
+        self.shortest = "''" if self.values is None else "'" + self.values.sorted[0].decode() + "'"
 
     def allowed(self, query: Query) -> Words | Spellings | None:
         """Those of its spelling, any if it is a text; only where one may stand."""
@@ -154,7 +155,7 @@ class Text:
         fields = _fields(query)
         if fields is not None:
             return _followed(query, fields, "'") if self.name == "'text" else _NOTHING
-        return _followed(query, None if self.name == "'text" else _SPELLINGS[self.name], "'")
+        return _followed(query, self.values, "'")
 
     def after(self, query: Query, text: str = "") -> Query | None:
         """The query behind it; of a long text it is not known which."""
@@ -294,8 +295,11 @@ def numbers_of(dialect: TypedDialect) -> list[Literal]:
 def strings_of(dialect: TypedDialect) -> list[Literal]:
     """Strings by what they can be read as; any text gives way to those that are known."""
     found: list[Literal] = []
-    for name in dialect.strings:
+    labels = {f"'{name}": of for name, of in zip(ENUMS, dialect.enums, strict=False)}
+    for name in (*labels, *dialect.strings):
         any_ = name == "'text"
         keeps = (lambda query: query.trace is not None) if any_ else None
-        found.append(Literal(LiteralForm.STRING, Text(name), gives_way=any_, hears=True, keeps=keeps))
+        found.append(
+            Literal(LiteralForm.STRING, Text(name, labels.get(name, ())), gives_way=any_, hears=True, keeps=keeps)
+        )
     return found

@@ -10,7 +10,7 @@ from guided.grammar.attributed.pricing import Rise
 from guided.grammar.sql.query.typed import frames
 from guided.grammar.sql.query.typed.columns.catalog import Catalog
 from guided.grammar.sql.query.typed.dialect import TypedDialect
-from guided.grammar.sql.query.typed.ending import ANY_ARRAY, DEAREST, DEAREST_TYPE, FRESH, Ending
+from guided.grammar.sql.query.typed.ending import Ending
 from guided.grammar.sql.query.typed.frames import Alternatives, Calling, Operand
 from guided.grammar.sql.query.typed.relations import Relation
 from guided.grammar.sql.query.typed.row_values import Row
@@ -33,9 +33,6 @@ _ALONE = len("((NULL))")
 """Bytes of a value more than of NULL where a literal alone is no term."""
 _LISTED = len(",a") + 2
 """Bytes of a name in a list of columns, or of the brackets around it."""
-_COLUMN_TO_COME = len("NULL::") + DEAREST_TYPE + len(" a,") + 2
-_NAMED = _FROM + _SOURCE + _JOINED + _COLUMN_TO_COME + _GROUPED + 8
-"""Bytes that a name demands beside its own: a sub-query with a column, and a group."""
 _CONDITIONS = ("compare", "equal", "quantified")
 
 
@@ -44,6 +41,9 @@ class Owing:
 
     def __init__(self, dialect: TypedDialect, catalog: Catalog) -> None:
         self._ending = Ending(dialect)
+        self._column_to_come = len("NULL::") + self._ending.dearest_type + len(" a,") + 2
+        # What a name demands beside its own bytes: a sub-query with a column, and a group.
+        self._demanded = _FROM + _SOURCE + _JOINED + self._column_to_come + _GROUPED + 8
         self._tables = {id(one) for of in (catalog.relations, *catalog.schemas.values()) for one in of.values()}
         self._widest = catalog.widest
         self._longest = catalog.longest
@@ -71,7 +71,8 @@ class Owing:
         it, and must be grouped; a qualifier waits with its column.  A bracket or a set operator begins a row of as many
         columns as another has, which are there already, or are those of a source that is read meanwhile.
         """
-        once = DEAREST - FRESH
+        ending = self._ending
+        once = ending.dearest - ending.fresh
         columns = parts = 0
         mixed = is_starred = False
         for at in _chain(query):
@@ -98,12 +99,12 @@ class Owing:
                 once += _grouped(_loose(at).union(columns_of if starred else ()))
             traces = (*at.grouped_traces, *(output.trace or () for output in at.outputs))
             once += max((_left(trace) for trace in traces), default=0)
-        row = columns * (2 + (_NULL - 1 + DEAREST_TYPE + 2 if mixed else _NULL))
-        part = _NULL * (parts + 1) + (_NOT_NULL if self._ending.system.null_matters else 0)
-        keyword = max(DEAREST, FRESH + _FROM + _SOURCE) + 2 * _NULL
-        other = part + max(_NAMED, self._ending.dearest_call + _NULL, keyword, row, _LISTED * (columns + 1))
-        late = self._widest * (_NULL * (parts + 1) + DEAREST_TYPE + 2 * self._longest) + _left(query.trace or ())
-        return Rise(FRESH + part, other, once, late, 2 if is_starred else 3)
+        row = columns * (2 + (_NULL - 1 + ending.dearest_type + 2 if mixed else _NULL))
+        part = _NULL * (parts + 1) + (_NOT_NULL if ending.system.null_matters else 0)
+        keyword = max(ending.dearest, ending.fresh + _FROM + _SOURCE) + 2 * _NULL
+        other = part + max(self._demanded, ending.dearest_call + _NULL, keyword, row, _LISTED * (columns + 1))
+        late = self._widest * (_NULL * (parts + 1) + ending.dearest_type + 2 * self._longest) + _left(query.trace or ())
+        return Rise(ending.fresh + part, other, once, late, 2 if is_starred else 3)
 
     def named(self, query: Query) -> int:
         """Bytes that a query may owe besides when one more name is read."""
@@ -144,7 +145,7 @@ class Owing:
                 # What is begun may be an array behind ANY, or its query.
                 *rest, wait = operand.waits
                 compared = ending.begun(frames.as_condition(operand._replace(waits=tuple(rest)), wait.operator))
-                found = max(found, compared + (ANY_ARRAY if above is None else 0))
+                found = max(found, compared + (ending.any_array if above is None else 0))
             if above is None:
                 return max(found, ending.begun(operand))
             if isinstance(above, Row):
@@ -207,7 +208,7 @@ class Owing:
             found += _SOURCE
         if query.name and query.frame is not None and query.clause is not Clause.FROM:
             # A qualifier whose column is still to come.
-            found += _SOURCE + _written(query.name) + _COLUMN_TO_COME
+            found += _SOURCE + _written(query.name) + self._column_to_come
         top = query.frame
         if (
             query.calls
@@ -215,7 +216,7 @@ class Owing:
             and not (top.type or any(isinstance(one, Calling) for one in query.around))
         ):
             # GROUPING, whose column is still to come.
-            found += _SOURCE + _COLUMN_TO_COME
+            found += _SOURCE + self._column_to_come
         return found + (_FROM if found and query.clause is Clause.SELECT else 0)
 
     def _defined(self, kind: str) -> int:

@@ -16,22 +16,24 @@ from guided.grammar.sql.query.typed.system import TypeSystem
 from guided.grammar.sql.query.typed.undecided import UNDECIDED, is_undecided, joined, members_of
 
 __all__ = [
-    "ALL", "ANY_NULL", "ANY_TEXT", "BIT", "HELD", "KNOWN", "LITERALS", "OTHER", "SORTABLE", "UNBOUND", "cast_targets",
-    "category", "coerces", "common", "is_literal", "is_preferred", "members", "only", "settled", "settling", "takes",
-    "turns_into",
+    "ALL", "ANY_NULL", "ANY_TEXT", "BIT", "ENUMS", "HELD", "KNOWN", "LITERALS", "OTHER", "SORTABLE", "UNBOUND",
+    "cast_targets", "category", "coerces", "common", "is_literal", "is_preferred", "members", "only", "settled",
+    "settling", "takes", "turns_into",
 ]  # fmt: skip
 
 _SCALARS = """bool int2 int4 int8 int16 numeric numeric2 numeric3 numeric4 float4 float8 text varchar bpchar date time
 timetz timestamp timestamptz interval json jsonb uuid bytea"""
 SCALARS = tuple(_SCALARS.split())
 OTHER = "other"
+ENUMS = ("enum1", "enum2", "enum3", "enum4")
+"""Types of labels that a database defines, told by their places in `typed.dialect.TypedDialect.enums`."""
 ANY_NULL, ANY_TEXT = "'null", "'text"
 _TEXTS = ("text", "varchar", "bpchar")
 _DECIMALS = ("numeric", "numeric2", "numeric3", "numeric4", "float4", "float8")
 HELD = ("'field", "'part", "'format", "'regex", "'flags", "'replaced", "'path", "'jsonpath", "'share", "'digits")
 """Literals that only arguments are which must be constants of such a spelling."""
 LITERALS: dict[str, frozenset[str]] = {
-    ANY_NULL: frozenset((*SCALARS, *("_" + name for name in SCALARS))),
+    ANY_NULL: frozenset((*SCALARS, *ENUMS, *("_" + name for name in (*SCALARS, *ENUMS)))),
     ANY_TEXT: frozenset(_TEXTS),
     "'whole": frozenset((*_TEXTS, "int2", "int4", "int8", "int16", *_DECIMALS)),
     "'integer": frozenset((*_TEXTS, "int4", "int8", "int16", *_DECIMALS)),
@@ -44,10 +46,11 @@ LITERALS: dict[str, frozenset[str]] = {
     "'uuid": frozenset((*_TEXTS, "uuid")),
     "'json": frozenset((*_TEXTS, "json", "jsonb")),
     "'array": frozenset((*_TEXTS, "_text", "_varchar")),
+    **{f"'{name}": frozenset((*_TEXTS, name)) for name in ENUMS},
     **dict.fromkeys(HELD, frozenset[str]()),
 }
 """Literals by the types that each can be read as."""
-KNOWN = (*SCALARS, *("_" + name for name in SCALARS), OTHER)
+KNOWN = (*SCALARS, *ENUMS, *("_" + name for name in (*SCALARS, *ENUMS)), OTHER)
 BIT = {name: 1 << place for place, name in enumerate((*KNOWN, *LITERALS, *UNDECIDED))}
 ALL = sum(bit for name, bit in BIT.items() if name not in HELD)
 _UNSORTED = ("json", "_json", OTHER)
@@ -60,6 +63,7 @@ _CATEGORIES = {
     "D": "date time timetz timestamp timestamptz", "T": "interval", "I": "inet", "V": "bit varbit",
     "U": "json jsonb uuid bytea xid xid8 tid tsvector tsquery macaddr macaddr8 pg_lsn",
     "G": "box circle line lseg path point polygon",
+    **{name: name for name in ENUMS},
 }  # fmt: skip
 _CATEGORY = {name: category for category, names in _CATEGORIES.items() for name in names.split()}
 _PREFERRED = frozenset(["bool", "float8", "oid", "text", "timestamptz", "interval", "inet", "varbit"])
@@ -103,6 +107,8 @@ def coerces(system: TypeSystem, source: str, target: str) -> bool:
         return source != OTHER or target == "any"
     if target in ("anyarray", "anycompatiblearray"):
         return source[0] == "_"
+    if target == "anyenum":
+        return source in ENUMS
     if target in ("anynonarray", "anycompatiblenonarray"):
         return source[0] != "_" and source != OTHER
     if source[0] == "_" and target[0] == "_":

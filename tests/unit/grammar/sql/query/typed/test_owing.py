@@ -34,7 +34,8 @@ SCHEMAS = (
         Table("a very long name of a table", (Column("a very long name of a column", "timestamp with time zone"),
                                               Column('quo"ted', "interval"), Column("ünï", "uuid"))),
         Table("Other", (Column("a very long name of a column", "timestamp"), Column("x", "character(3)"),
-                        Column("w", "bytea"), Column("p", "point"))),
+                        Column("w", "bytea"), Column("p", "point"),
+                        Column("state", "state_of_a_subscription", labels=("open", "on hold", "shut")))),
     ),
     tuple(Table(f"t{n}", tuple(Column(f"c{k}", _KINDS[(n + k) % 6]) for k in range(n, n + 8))) for n in range(4)),
 )  # fmt: skip
