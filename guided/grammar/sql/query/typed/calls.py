@@ -21,7 +21,7 @@ from guided.grammar.attributed.nodes import (
     words,
 )
 from guided.grammar.attributed.words import words_of
-from guided.grammar.sql.query.typed import alternatives, functions
+from guided.grammar.sql.query.typed import alternatives, frames, functions
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed.columns.catalog import Catalog
 from guided.grammar.sql.query.typed.columns.references import Qualifier
@@ -30,12 +30,13 @@ from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.frames import CONDITION, Calling, Operand
 from guided.grammar.sql.query.typed.literals import numbers_of
 from guided.grammar.sql.query.typed.scope import Clause, Column, Pending, Query, is_open
-from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, coerces, is_literal, members, only
+from guided.grammar.sql.query.typed.system import TypeSystem
+from guided.grammar.sql.query.typed.types import ALL, BIT, MADE, SORTABLE, coerces, is_literal, members, only
 from guided.grammar.sql.query.typed.windows import directed, ordering, over
 
 __all__ = [
     "COMMA", "FunctionName", "arguments", "begin_group", "begin_grouping", "call", "end_call", "end_group", "end_kind",
-    "may_be_grouping", "windowed_call",
+    "made", "may_be_grouping", "windowed_call",
 ]  # fmt: skip
 
 _OPEN, _CLOSE, _COMMA = Sign("("), Sign(")"), Sign(",")
@@ -54,6 +55,7 @@ _NAMED = {
 
 _SPANS = ("YEARS", "MONTHS", "WEEKS", "DAYS", "HOURS", "MINS", "SECS")
 """The arguments of MAKE_INTERVAL, by their names."""
+_SHARES = only("int4", "numeric")
 TAINTS = ("", "aggregate", "window", "rows", "volatile")
 """`Query.tainted`, weakest first."""
 
@@ -91,11 +93,14 @@ class FunctionName:
 
     def allowed(self, query: Query) -> Names:
         """All of the kind, or none."""
-        return Names(self._words if opened(query, self.kind) is not None else _NO_WORDS)
+        return Names(self._words if self._opened(query) is not None else _NO_WORDS)
+
+    def _opened(self, query: Query) -> Query | None:
+        return opened(query, self.kind)
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the call open."""
-        found = opened(query, self.kind)
+        found = self._opened(query)
         if found is None:
             return None
         if name in query.system.volatile:
@@ -106,6 +111,21 @@ class FunctionName:
     def suggested(self, query: Query) -> Iterable[str]:
         """None, a literal is shorter, unless a group must be followed."""
         return do.next_parts(query)
+
+
+class MadeBy(FunctionName):
+    """A function that gives a type to which no cast leads, where only such may come."""
+
+    def __init__(self, system: TypeSystem, kind: str) -> None:
+        super().__init__(
+            (name for name, rows in system.scalars.items() if all(given == kind for _, given in rows)), "scalar"
+        )
+        self._goal = BIT[kind]
+
+    def _opened(self, query: Query) -> Query | None:
+        top = query.top
+        held = not top.type and frames.goal_of(top) & self._goal and not frames.at_operand(top)
+        return query._replace(alone=False) if held else None
 
 
 def opened(query: Query, kind: str) -> Query | None:
@@ -370,6 +390,13 @@ def _more_arguments(expression: Node) -> Node:
     return Star(seq(Action(may_go_on), COMMA, _argument(expression)), lambda query: may_close(query) is None)
 
 
+def made(dialect: TypedDialect, expression: Node) -> list[Node]:
+    """Calls where an operand is wanted to which no cast leads."""
+    given = {rows[0].result for rows in dialect.system.scalars.values()}
+    names = [MadeBy(dialect.system, kind) for kind in MADE if kind in given]
+    return [seq(Name(name, Spelled.WORD), _OPEN, arguments(expression), Action(end_call), _CLOSE) for name in names]
+
+
 def _scalars(dialect: TypedDialect, expression: Node) -> list[Node]:
     some = choice(seq(), arguments(expression))
     closed = seq(Action(end_call), _CLOSE)
@@ -401,10 +428,15 @@ def _aggregates(dialect: TypedDialect, catalog: Catalog, expression: Node) -> li
         Name(FunctionName(dialect.system.aggregates, "window"), Spelled.WORD), _OPEN, choice(every, some), closed,
         maybe(where), over(expression), Action(end_kind),
     )  # fmt: skip
+    share = choice(*numbers_of(dialect))
+    if not dialect.system.lists:
+        one = seq(Action(do.begin(_SHARES)), choice(*numbers_of(dialect)), Action(do.end))
+        share = choice(share, seq(words("ARRAY"), Sign("["), listed(one, _COMMA), Sign("]"),
+                                  Action(do.operand("_float8"))))  # fmt: skip
     sets = [
         seq(
             Name(FunctionName([name], "aggregate"), Spelled.WORD), _OPEN,
-            *((Action(begin_argument), choice(*numbers_of(dialect)), Action(end_argument)) if name != "mode" else ()),
+            *((Action(begin_argument), share, Action(end_argument)) if name != "mode" else ()),
             _CLOSE,
             words("WITHIN GROUP"), _OPEN, words("ORDER BY"), Action(begin_within), expression, Action(_within(name)),
             maybe(choice(words("ASC"), words("DESC"))), _CLOSE, Action(end_kind), maybe(where),

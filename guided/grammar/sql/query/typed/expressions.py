@@ -35,6 +35,7 @@ from guided.grammar.sql.query.typed.calls import (
     call,
     end_group,
     end_kind,
+    made,
     may_be_grouping,
 )
 from guided.grammar.sql.query.typed.columns import references as names
@@ -320,7 +321,7 @@ def _operand(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule) -
         numbers[0], constants[1], strings[-1], constants[0], bare[1], qualified, *bare[2:], bare[0],
         *numbers[1:], *strings[:-1], constants[2], *moments, *typed, *spans,
         seq(Action(do.open_operand), choice(call(dialect, catalog, body), *_bracketed(dialect, body, query))),
-        _grouping(dialect, catalog),
+        _grouping(dialect, catalog), *made(dialect, body),
     )  # fmt: skip
 
     held = {

@@ -14,7 +14,10 @@ from guided.grammar.sql.query.typed.frames import Calling
 from guided.grammar.sql.query.typed.scope import Query
 from guided.grammar.sql.query.typed.types import BIT, ENUMS
 
-__all__ = ["PATTERNS", "Escape", "Number", "Place", "Position", "Size", "Text", "TypedText", "numbers_of", "strings_of"]
+__all__ = [
+    "PATTERNS", "Escape", "Number", "Percent", "Place", "Position", "Size", "Text", "TypedText", "numbers_of",
+    "strings_of",
+]  # fmt: skip
 
 _CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?"
 _UNITS = ("years?", "months?|mons?", "weeks?", "days?", "hours?|hrs?", "minutes?|mins?", "seconds?|secs?")
@@ -87,6 +90,8 @@ PATTERNS = {
     "'flags": "[ims]",
     "'replaced": "g|gi|i|im|s",
     "'jsonpath": _json_path(),
+    "'config": "simple|english|german|french|spanish|italian|portuguese|dutch|russian",
+    "'query": r"!?[A-Za-z]+(:\*)?( ?[&|] ?!?[A-Za-z]+(:\*)?)*",
     "'path": r"(\$(\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]{1,3}\])*|[A-Za-z_][A-Za-z0-9_]*)",
 }
 _SPELLINGS = {name: Spellings(pattern) for name, pattern in PATTERNS.items()}
@@ -207,6 +212,22 @@ class Size:
     def __init__(self, low: int, high: int) -> None:
         self.shortest = str(low)
         self._values = words_of(str(number) for number in range(low, high + 1))
+
+    def allowed(self, query: Query) -> Words | Spellings | None:
+        """The same everywhere."""
+        return self._values
+
+    def after(self, query: Query, text: str = "") -> Query | None:
+        """The query as it was."""
+        return query
+
+
+class Percent:
+    """A part of a hundred, above none."""
+
+    label = "a percentage"
+    shortest = "1"
+    _values = Spellings(r"100|[1-9][0-9]?(\.[0-9]{1,4})?|0?\.[0-9]{0,3}[1-9]")
 
     def allowed(self, query: Query) -> Words | Spellings | None:
         """The same everywhere."""

@@ -126,6 +126,8 @@ class Owing:
                     found += self._ending.more(name, len(types) + isinstance(above, Operand)) + _NULL
                 case Alternatives():
                     found += 2 * _NULL
+                case Row(types=types, overlaps=True):
+                    found += self._ending.more("overlaps", len(types) + isinstance(above, Operand)) + _NULL
                 case Row(types=types):
                     found += _NULL * len(types)
             above = frame

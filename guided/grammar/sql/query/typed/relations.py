@@ -20,6 +20,10 @@ class Relation:
     """Names and types in their order; None for a column that cannot be named."""
     key: frozenset[str] = frozenset()
     """The primary key, on which all columns depend."""
+    is_stored: bool = False
+    """Is it a table of the database, and no view?"""
+    is_value: bool = False
+    """Is a row its one column, so that the name of the source is a value?"""
 
     @cached_property
     def types(self) -> dict[str, str]:
@@ -78,6 +82,11 @@ def bare_columns(sources: tuple[Source, ...]) -> Bare:
                 found[name] = source.name, kind
         for name in source.relation.ambiguous:
             count[name] += 2
+    for source in sources:
+        # A column by that name would come first.
+        if source.relation.is_value and source.name not in count:
+            count[source.name] = 1
+            found[source.name] = source.name, source.relation.columns[0][1]
     merged = frozenset(name for source in sources for name in source.merged)
     ambiguous = frozenset(name for name, times in count.items() if times > 1)
     found.update((name, ("", found[name][1])) for name in merged if name in found)

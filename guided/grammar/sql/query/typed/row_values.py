@@ -1,4 +1,4 @@
-"""Rows that are compared: (a, b) = (1, 2), (a, b) IN (SELECT ...).
+"""Rows that are compared: (a, b) = (1, 2), (a, b) IN (SELECT ...), (a, b) OVERLAPS (c, d).
 
 A row is no value of its own: what begins as a bracket around an expression becomes one by its comma, and then a
 comparison must follow, unless COUNT(DISTINCT (a, b)) counts it.
@@ -12,6 +12,7 @@ from guided.grammar.attributed.nodes import Action, Node, Sign, Star, choice, li
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed import frames, queries
 from guided.grammar.sql.query.typed.frames import CONDITION, UNKNOWN, Asks, Calling
+from guided.grammar.sql.query.typed.functions import next_types
 from guided.grammar.sql.query.typed.operators import COMPARISONS, LEVELS
 from guided.grammar.sql.query.typed.scope import Query
 from guided.grammar.sql.query.typed.types import BIT, OTHER, SORTABLE
@@ -32,6 +33,8 @@ class Row(NamedTuple):
     negated: bool = False
     asks: Asks = Asks.NOTHING
     """Is it compared with the rows of a query?"""
+    overlaps: bool = False
+    """Is it the left side of OVERLAPS?  Then ``types`` goes on with the right side."""
 
 
 def compared_row(body: Node, query: Node) -> Node:
@@ -46,7 +49,9 @@ def compared_row(body: Node, query: Node) -> Node:
         seq(Action(_enter), query, Action(_leave)), listed(right, _COMMA)
     )  # fmt: skip
     among = seq(maybe(words("NOT"), Action(_negated)), words("IN"), _OPEN, inside, _CLOSE)
-    return seq(left, choice(seq(choice(compare, among), Action(_compared)), Action(_counted)))
+    instant = seq(Action(_begin_instant), body, Action(_end_instant))
+    overlap = seq(Action(_may_overlap), words("OVERLAPS"), _OPEN, instant, _COMMA, instant, _CLOSE)
+    return seq(left, choice(seq(choice(compare, among, overlap), Action(_compared)), Action(_counted)))
 
 
 def _begin(query: Query) -> Query | None:
@@ -93,6 +98,25 @@ def _negated(query: Query) -> Query:
 
 def _goal(query: Query, place: int) -> int:
     return frames.rights(query.system, "compare", _row(query).types[place], CONDITION)
+
+
+def _may_overlap(query: Query) -> Query | None:
+    """Where OVERLAPS may stand: between two rows of two moments, or of one and a span."""
+    types = _row(query).types
+    fits = "overlaps" in query.system.spelled and len(types) == 2 and next_types(query.system, "overlaps", types)
+    return query.with_top(_row(query)._replace(overlaps=True)) if fits else None
+
+
+def _begin_instant(query: Query) -> Query | None:
+    return do.push(query, next_types(query.system, "overlaps", _row(query).types))
+
+
+def _end_instant(query: Query) -> Query | None:
+    ended = do.end(query)
+    if ended is None:
+        return None
+    row = _row(ended)
+    return ended.with_top(row._replace(types=(*row.types, ended.value)))
 
 
 def _begin_other(query: Query) -> Query | None:

@@ -462,6 +462,8 @@ def type_of(query: Query | None, column: Column) -> str | None:
         else:
             source = query.source(qualifier)
             if source is not None:
+                if source.relation.is_value and name == source.name:
+                    return source.relation.columns[0][1]
                 return source.relation.types.get(name)
         query = query.outside
     return None

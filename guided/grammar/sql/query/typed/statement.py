@@ -25,6 +25,7 @@ from guided.grammar.sql.query.typed.columns import terms
 from guided.grammar.sql.query.typed.columns.catalog import Catalog
 from guided.grammar.sql.query.typed.columns.references import Qualifier
 from guided.grammar.sql.query.typed.compounds.brackets import bracketed
+from guided.grammar.sql.query.typed.compounds.tables import whole_table
 from guided.grammar.sql.query.typed.compounds.values import values
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.expressions import beginning_with, casts, expression
@@ -55,11 +56,14 @@ def select(dialect: TypedDialect, catalog: Catalog) -> Node:
 
 def _compound(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule, one: Node, *, leads: bool) -> Node:
     """A query; ``leads`` says that its first part may be in brackets."""
-    core = choice(_core(dialect, catalog, body, query, one), values(body))
+    core = choice(_core(dialect, catalog, body, query, one), values(body), whole_table(catalog))
     inner = bracketed(query)
     part = choice(core, inner)
     operators = [
-        seq(Action(queries.next_part(word.lower(), sorts=not every)), words(word + (" ALL" if every else "")))
+        seq(
+            Action(queries.next_part(word.lower(), sorts=not every or word != "UNION")),
+            words(word + (" ALL" if every else "")),
+        )
         for word in ("UNION", "INTERSECT", "EXCEPT")
         for every in (False, True)
     ]
@@ -264,4 +268,5 @@ def _table(
     return seq(
         choice(Name(name), seq(Name(sources.SchemaName(name)), Sign("."), Name(name))),
         Choice((named, Action(sources.without_alias)), lambda query: 0 if sources.wants_alias(query) else 1),
+        maybe(sources.sample()),
     )

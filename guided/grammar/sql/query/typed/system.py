@@ -7,7 +7,7 @@ This is data, read from rows; what follows from it is in `typed.types`, `typed.r
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -53,6 +53,8 @@ class TypeSystem:
     """Those whose columns have names of their own, with their types, empty for that of the function."""
     forward_types: tuple[str, ...]
     """What a column may be that only a sub-query behind will define, the likeliest first."""
+    spelled: FunctionRows = field(default_factory=dict)
+    """Functions that are written in other ways than as calls."""
     cheapest: bool = False
     """Is of several functions the one chosen whose casts cost least?"""
     layered: bool = False
@@ -93,7 +95,7 @@ class TypeSystem:
     @cached_property
     def functions(self) -> FunctionRows:
         """All of them."""
-        return {**self.scalars, **self.aggregates, **self.windows, **self.ordered_sets, **self.row_sets}
+        return {**self.scalars, **self.aggregates, **self.windows, **self.ordered_sets, **self.row_sets, **self.spelled}
 
 
 def operators_of(rows: Mapping[str, str]) -> FunctionRows:

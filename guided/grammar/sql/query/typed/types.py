@@ -16,13 +16,13 @@ from guided.grammar.sql.query.typed.system import TypeSystem
 from guided.grammar.sql.query.typed.undecided import UNDECIDED, is_undecided, joined, members_of
 
 __all__ = [
-    "ALL", "ANY_NULL", "ANY_TEXT", "BIT", "ENUMS", "HELD", "KNOWN", "LITERALS", "OTHER", "SORTABLE", "UNBOUND",
+    "ALL", "ANY_NULL", "ANY_TEXT", "BIT", "ENUMS", "HELD", "KNOWN", "LITERALS", "MADE", "OTHER", "SORTABLE", "UNBOUND",
     "cast_targets", "category", "coerces", "common", "is_literal", "is_preferred", "members", "only", "settled",
     "settling", "takes", "turns_into",
 ]  # fmt: skip
 
 _SCALARS = """bool int2 int4 int8 int16 numeric numeric2 numeric3 numeric4 float4 float8 text varchar bpchar date time
-timetz timestamp timestamptz interval json jsonb uuid bytea"""
+timetz timestamp timestamptz interval json jsonb uuid bytea tsvector tsquery"""
 SCALARS = tuple(_SCALARS.split())
 OTHER = "other"
 ENUMS = ("enum1", "enum2", "enum3", "enum4")
@@ -30,8 +30,13 @@ ENUMS = ("enum1", "enum2", "enum3", "enum4")
 ANY_NULL, ANY_TEXT = "'null", "'text"
 _TEXTS = ("text", "varchar", "bpchar")
 _DECIMALS = ("numeric", "numeric2", "numeric3", "numeric4", "float4", "float8")
-HELD = ("'field", "'part", "'format", "'regex", "'flags", "'replaced", "'path", "'jsonpath", "'share", "'digits")
+HELD = (
+    "'field", "'part", "'format", "'regex", "'flags", "'replaced", "'path", "'jsonpath", "'share", "'digits", "'config",
+    "'query",
+)  # fmt: skip
 """Literals that only arguments are which must be constants of such a spelling."""
+MADE = ("tsvector", "tsquery")
+"""Types to which no cast leads, since the text would have to be read; functions give them."""
 LITERALS: dict[str, frozenset[str]] = {
     ANY_NULL: frozenset((*SCALARS, *ENUMS, *("_" + name for name in (*SCALARS, *ENUMS)))),
     ANY_TEXT: frozenset(_TEXTS),
@@ -125,6 +130,8 @@ def turns_into(system: TypeSystem, source: str, target: str) -> bool:
         return all(turns_into(system, member, target) for member in members_of(system, source))
     if is_undecided(target):
         return False
+    if target.removeprefix("_") in MADE:
+        return source == target
     if source == target or target in _TEXTS or source in _TEXTS:
         return True
     if source[0] == "_" and target[0] == "_":

@@ -15,6 +15,7 @@ _WORDS = {
     "float": "float8", "float8": "float8", "text": "text", "varchar": "varchar", "char": "bpchar", "date": "date",
     "timestamp": "timestamp", "timestamptz": "timestamptz", "time": "time", "timetz": "timetz", "interval": "interval",
     "boolean": "bool", "bool": "bool", "json": "json", "jsonb": "jsonb", "uuid": "uuid", "bytea": "bytea",
+    "tsvector": "tsvector", "tsquery": "tsquery",
 }  # fmt: skip
 """``char`` without a size is cut to one character and so is left to those who write it."""
 _PHRASES = {
@@ -36,7 +37,7 @@ POSTGRESQL = TypedDialect(
         "CURRENT_DATE": "date", "CURRENT_TIMESTAMP": "timestamptz", "CURRENT_TIME": "timetz",
         "LOCALTIMESTAMP": "timestamp", "LOCALTIME": "time",
     },
-    signs=("||", "->", "->>", "#>", "#>>", "@>", "<@", "&&", "?", "+", "-", "*", "/", "%", "^"),
+    signs=("||", "->", "->>", "#>", "#>>", "@>", "<@", "&&", "?", "@@", "+", "-", "*", "/", "%", "^"),
     patterns=("LIKE", "ILIKE", "SIMILAR TO"),
     matches=("~", "~*", "!~", "!~*"),
     numbers={
@@ -50,7 +51,7 @@ POSTGRESQL = TypedDialect(
     ),
     strings=(
         "'whole", "'integer", "'decimal", "'date", "'timestamp", "'time", "'interval", "'bool", "'json", "'uuid",
-        "'array", "'jsonpath", "'text",
+        "'array", "'jsonpath", "'config", "'query", "'text",
     ),
     span_units=("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"),
     span_forms=(LiteralForm.STRING,),

@@ -6,7 +6,7 @@ Source: https://www.postgresql.org/docs/current/functions.html.
 
 from __future__ import annotations
 
-__all__ = ["AGGREGATES", "ORDERED_SETS", "ROW_SETS", "SCALARS", "WINDOWS"]
+__all__ = ["AGGREGATES", "ORDERED_SETS", "ROW_SETS", "SCALARS", "SPELLED", "WINDOWS"]
 
 SCALARS = """
 abs: int8>int8; int2>int2; int4>int4; float4>float4; float8>float8; numeric>numeric
@@ -154,6 +154,12 @@ make_timestamptz: int4 int4 int4 int4 int4 float8>timestamptz; int4 int4 int4 in
 factorial: int8>numeric
 scale min_scale: numeric>int4
 trim_scale: numeric>numeric
+to_tsvector: text>tsvector; json>tsvector; jsonb>tsvector; 'config text>tsvector; 'config json>tsvector;
+    'config jsonb>tsvector
+to_tsquery: 'query>tsquery; 'config 'query>tsquery
+plainto_tsquery phraseto_tsquery websearch_to_tsquery: text>tsquery; 'config text>tsquery
+ts_rank ts_rank_cd: tsvector tsquery>float4; tsvector tsquery int4>float4
+ts_headline: text tsquery>text; 'config text tsquery>text
 sinh cosh tanh asind acosd atand sind cosd tand: float8>float8
 """
 AGGREGATES = """
@@ -234,3 +240,12 @@ string_to_table: text text>text; text text text>text
 generate_subscripts: anyarray int4>int4; anyarray int4 bool>int4
 """
 """Functions whose result is rows, which stand in FROM."""
+SPELLED = """
+overlaps: timetz timetz timetz timetz>bool; time time time time>bool; time interval time interval>bool;
+    time time time interval>bool; time interval time time>bool; timestamptz timestamptz timestamptz timestamptz>bool;
+    timestamptz interval timestamptz interval>bool; timestamptz timestamptz timestamptz interval>bool;
+    timestamptz interval timestamptz timestamptz>bool; timestamp timestamp timestamp timestamp>bool;
+    timestamp interval timestamp interval>bool; timestamp timestamp timestamp interval>bool;
+    timestamp interval timestamp timestamp>bool
+"""
+"""What is no call as it is written: the rows beside OVERLAPS."""

@@ -87,6 +87,7 @@ text: anynonarray>text text>text; tsquery: tsquery>tsquery; tsvector: tsvector>t
     "<@": "anyarray: anyarray; box: box; circle: circle; jsonb: jsonb; tsquery: tsquery",
     "&&": "anyarray: anyarray; box: box; circle: circle; inet: inet; tsquery: tsquery>tsquery",
     "?": "jsonb: text",
+    "@@": "tsvector: tsquery; tsquery: tsvector; text: tsquery text",
 }
 _PREFIXES = {
     "-": frozenset(["float4", "float8", "int2", "int4", "int8", "interval", "numeric"]),
@@ -105,6 +106,7 @@ SYSTEM = TypeSystem(
     windows=functions_of(functions.WINDOWS),
     ordered_sets=functions_of(functions.ORDERED_SETS),
     row_sets=functions_of(functions.ROW_SETS),
+    spelled=functions_of(functions.SPELLED),
     row_columns={
         **dict.fromkeys(
             ("json_array_elements", "json_array_elements_text", "jsonb_array_elements", "jsonb_array_elements_text"),
@@ -113,7 +115,7 @@ SYSTEM = TypeSystem(
         **{f"{kind}_each": (("key", "text"), ("value", kind)) for kind in ("json", "jsonb")},
         **{f"{kind}_each_text": (("key", "text"), ("value", "text")) for kind in ("json", "jsonb")},
     },
-    forward_types=("?exact1", "?string", "date", "?stamp", "bool", "?float", "interval", "jsonb"),
+    forward_types=("?exact1", "?string", "date", "?stamp", "jsonb", "bool", "?float", "interval"),
 )
 
 _DECLARED = {
@@ -122,6 +124,7 @@ _DECLARED = {
     "date": "date", "time without time zone": "time", "time with time zone": "timetz",
     "timestamp without time zone": "timestamp", "timestamp with time zone": "timestamptz", "interval": "interval",
     "json": "json", "jsonb": "jsonb", "uuid": "uuid", "bytea": "bytea",
+    "tsvector": "tsvector", "tsquery": "tsquery",
     # What people write for them.
     "bool": "bool", "int2": "int2", "int": "int4", "int4": "int4", "int8": "int8", "decimal": "numeric",
     "float": "float8", "float4": "float4", "float8": "float8", "varchar": "varchar", "char": "bpchar",

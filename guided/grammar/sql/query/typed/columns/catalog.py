@@ -48,7 +48,7 @@ class Catalog:
             columns = tuple((lexis.folded(one.name, True), declared(one.type)) for one in table.columns)
             key = frozenset(lexis.folded(name, True) for name in table.primary_key if dialect.system.depends_on_keys)
             place = found.setdefault(lexis.folded(table.schema or default, True), {})
-            place.setdefault(lexis.folded(table.name, True), Relation(columns, key))
+            place.setdefault(lexis.folded(table.name, True), Relation(columns, key, not table.view))
         return Catalog(
             found.get(default, {}), {name: one for name, one in found.items() if name}, forward, dialect.system.moments
         )

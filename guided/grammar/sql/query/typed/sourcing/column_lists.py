@@ -45,6 +45,8 @@ def _fits(query: Query, name: str, *, joined: bool) -> bool:
     if not goes_by(query, name):
         return False
     types = query.relation.types
+    if query.relation.is_value:
+        types = {name: query.relation.columns[0][1], **types}
     return all(clauses.admits(query, column, kind, joined=joined) for column, kind in types.items())
 
 

@@ -93,7 +93,7 @@ def _end_several(query: Query) -> Query | None:
         return None
     name = ended.label[0]
     columns = tuple((column, kind or ended.value) for column, kind in ended.system.row_columns[name])
-    return ended._replace(relation=Relation(columns), name=name)
+    return ended._replace(relation=Relation(columns, is_value=len(columns) == 1), name=name)
 
 
 def _named(query: Query, alias: str, column: str) -> Query | None:

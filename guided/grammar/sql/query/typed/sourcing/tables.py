@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from guided.grammar.attributed.nodes import Names
+from guided.grammar.attributed.nodes import Action, Literal, LiteralForm, Names, Node, Sign, choice, maybe, seq, words
 from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed import clauses
 from guided.grammar.sql.query.typed.columns.catalog import Catalog
+from guided.grammar.sql.query.typed.literals import Percent, Size
 from guided.grammar.sql.query.typed.relations import Relation, Source, bare_columns
 from guided.grammar.sql.query.typed.scope import Query, unbound
 from guided.grammar.sql.query.typed.sourcing.full_joins import joins
@@ -16,7 +17,7 @@ from guided.grammar.sql.query.typed.undecided import stands_for
 
 __all__ = [
     "AliasOfSource", "MergedColumn", "SchemaName", "TableName", "goes_by", "may_be_nullable", "may_merge",
-    "may_merge_any", "mergeable",
+    "may_merge_any", "mergeable", "sample",
     "wants_alias", "with_source", "without_alias",
 ]  # fmt: skip
 
@@ -146,6 +147,19 @@ def without_alias(query: Query) -> Query | None:
     return with_source(query, query.name) if query.name and goes_by(query, query.name) else None
 
 
+def sample() -> Node:
+    """Some of the rows of a table of the database."""
+    share = Literal(LiteralForm.NUMBER, Percent())
+    again = maybe(words("REPEATABLE"), Sign("("), Literal(LiteralForm.NUMBER, Size(0, 9999)), Sign(")"))
+    method = choice(words("SYSTEM"), words("BERNOULLI"))
+    return seq(Action(_may_be_sampled), words("TABLESAMPLE"), method, Sign("("), share, Sign(")"), again)
+
+
+def _may_be_sampled(query: Query) -> Query | None:
+    """Behind a table whose rows are its own."""
+    return query if query.sources[-1].relation.is_stored else None
+
+
 def goes_by(query: Query, name: str) -> bool:
     """Can the relation that was read go by a name?"""
     assert query.relation is not None
@@ -229,7 +243,11 @@ def mergeable(query: Query) -> frozenset[str]:
     return frozenset(
         name
         for name, kind in right.relation.types.items()
-        if name in bare and bare[name][1] == kind and clauses.is_sortable(kind) and name not in right.merged
+        if name in bare
+        and bare[name][1] == kind
+        and clauses.is_sortable(kind)
+        and name not in right.merged
+        and not any(one.name == name and one.relation.is_value for one in left)
     )
 
 

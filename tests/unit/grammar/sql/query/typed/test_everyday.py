@@ -41,6 +41,15 @@ SELECT t.a, t.n FROM unnest(ARRAY['x', 'y']) WITH ORDINALITY AS t(a, n)
 SELECT generate_series FROM generate_series(1, 3)
 SELECT encode(sha256(name::bytea), 'hex'), format('%s (%s)', name, beds), regexp_count(name, 'a') FROM wards
 SELECT jsonb_path_query_array('{"a": [1]}', '$.a[*]'), jsonb_path_exists('{"a": 1}', '$ ? (@.a > 0 && @.a < 9)')
+TABLE wards
+WITH w AS (TABLE wards) SELECT name FROM w
+SELECT w.name FROM wards w TABLESAMPLE BERNOULLI (2.5) REPEATABLE (7) JOIN admissions TABLESAMPLE SYSTEM (50) USING (ward_id)
+SELECT (admitted_at, interval '1 day') OVERLAPS (timestamp '2024-01-01 00:00', timestamp '2024-02-01 00:00') AND cost > 1 FROM admissions
+SELECT ticket_id, ts_rank(to_tsvector('english', subject), plainto_tsquery('english', 'late')) AS r FROM tickets ORDER BY r
+SELECT subject FROM tickets WHERE to_tsvector(subject) @@ websearch_to_tsquery('simple', status)
+SELECT percentile_cont(ARRAY[0.25, 0.75]) WITHIN GROUP (ORDER BY cost) FROM admissions
+SELECT e->>'a' AS a, SUM((e->>'n')::numeric) FROM jsonb_array_elements('[{"a": 1}]') AS e GROUP BY 1
+SELECT e, e.value, COUNT(*) FROM tickets, json_array_elements_text('["a"]') e WHERE e LIKE 'a%' GROUP BY e, e.value ORDER BY e
 """.strip().splitlines()
 DUCKDB = """
 SELECT unnest(string_split(diagnosis, ',')) AS part, COUNT(*) FROM admissions GROUP BY part ORDER BY part
@@ -67,6 +76,14 @@ SELECT e.a FROM jsonb_each('{"a": 1}') AS e
 SELECT COUNT(DISTINCT (name, ward_id)) + name FROM wards
 SELECT jsonb_path_exists('{"a": 1}', 'a > 1')
 SELECT sha256(name) FROM wards
+TABLE wards UNION TABLE tickets
+SELECT (TABLE wards)
+SELECT json_build_array() EXCEPT ALL SELECT json_build_array()
+SELECT x.name FROM (SELECT name FROM wards) x TABLESAMPLE SYSTEM (10)
+SELECT (beds, floor) OVERLAPS (beds, floor) FROM wards
+SELECT to_tsvector(subject) @@ 1 FROM tickets
+SELECT e.e FROM jsonb_array_elements('[1]') e
+SELECT x.e FROM (SELECT * FROM jsonb_array_elements('[1]') e) x
 """.strip().splitlines()
 NOT_DUCKDB = """
 SELECT unnest([1, 2]) AS n WHERE n > 1

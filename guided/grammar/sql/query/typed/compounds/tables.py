@@ -1,0 +1,20 @@
+"""TABLE t, which is SELECT * FROM t."""
+
+from __future__ import annotations
+
+from guided.grammar.attributed.nodes import Action, Name, Node, Sign, choice, seq, words
+from guided.grammar.sql.query.typed import clauses
+from guided.grammar.sql.query.typed.columns.catalog import Catalog
+from guided.grammar.sql.query.typed.sourcing.tables import SchemaName, TableName, without_alias
+
+__all__ = ["whole_table"]
+
+
+def whole_table(catalog: Catalog) -> Node:
+    """TABLE and the name of a relation."""
+    name = TableName(catalog, joined=False)
+    named = choice(Name(name), seq(Name(SchemaName(name)), Sign("."), Name(name)))
+    return seq(
+        Action(clauses.all_columns), words("TABLE"), Action(clauses.begin_from), named, Action(without_alias),
+        Action(clauses.bound),
+    )  # fmt: skip
