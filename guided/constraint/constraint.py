@@ -27,6 +27,7 @@ from guided.constraint.shown import constraint_html
 from guided.constraint.special import named_special_tokens
 from guided.grammar.ir import Grammar
 from guided.kernels.data.layout import DEAD, FINISHED
+from guided.kernels.data.requests import OUT_OF_FUEL
 from guided.kernels.masking.tracks import Mode
 from guided.special_bytes import SENTINEL, special_names_in
 from guided.vocab.vocabulary import Vocabulary
@@ -187,10 +188,10 @@ class Constraint:
         texts = TokenTexts.of(self.vocabulary)
         return self._automaton.table, *self.mask_parts, characters, texts.quotes_at, *texts.held_at
 
-    def answer(self, own: int, token: int, marking: bool) -> None:
-        """Have what a step of the automaton asked for; raises `guided.LimitError` where that takes too much."""
+    def provide(self) -> bool:
+        """Have what kernels asked for, but for more fuel, if anything."""
         with self._machine.lock:
-            self._automaton.step(own, token, marking)
+            return self._automaton.serve(OUT_OF_FUEL)
 
     @property
     def lock(self) -> threading.RLock:

@@ -27,6 +27,9 @@ __all__ = ["Place", "Tracks"]
 FREE = 0
 """The line of rows without constraint."""
 
+ROUNDS = 4
+"""How often kernels go on with what they asked for: most ask once."""
+
 
 class Tracks:
     """So many rows at most, each as wide as the engine's; for one thread."""
@@ -87,17 +90,16 @@ class Tracks:
         if not n:
             return []
         self._has_changed = True
-        left = self._moved(n)
-        if not left:
-            return []
-        found, asked = self._provided(left)
-        if asked:
-            self._left[: len(asked), 0] = asked
-            self._left[: len(asked), 1] = 0
-            # What asks again is Python's.
-            more, still = self._provided(self._moved(len(asked)))
-            found += more + still
-        return found
+        others: list[int] = []
+        for _ in range(ROUNDS):
+            left = self._moved(n)
+            again = self._provided(left, others) if left else []
+            n = len(again)
+            if not n:
+                return others
+            self._left[:n, 0] = again
+            self._left[:n, 1] = 0
+        return others + again
 
     def _moved(self, n: int) -> list[list[int]]:
         """Have kernels go on in the first ``n`` lines that are left: those left then, each with what there is to do."""
@@ -118,28 +120,26 @@ class Tracks:
         found: list[list[int]] = self._left[:n].tolist() if n else []
         return found
 
-    def _provided(self, left: list[list[int]]) -> tuple[list[int], list[int]]:
-        """Have what kernels asked for: the lines that are Python's, and those in which they may go on."""
-        others: list[int] = []
+    def _provided(self, left: list[list[int]], others: list[int]) -> list[int]:
+        """Have what kernels asked for: the lines in which they may go on.  Those that are Python's join the others."""
         again: list[int] = []
         for line, todo in left:
             constraint = self._constraints[line]
-            if todo == Left.STEP or constraint is None:
-                others.append(line)
-                continue
-            at = line * kernels.FIELDS
-            own = self.numbers[at + kernels.OWN]
             try:
-                if todo == Left.MASK:
-                    self.show(line, constraint.kept_row(own))
+                if todo == Left.STEP or constraint is None:
+                    others.append(line)
+                elif constraint.provide():
+                    again.append(line)
+                elif todo == Left.MASK:
+                    at = line * kernels.FIELDS
+                    self.show(line, constraint.kept_row(self.numbers[at + kernels.OWN]))
                     self.numbers[at] = kernels.NOTHING
                 else:
-                    constraint.answer(own, self.numbers[at], todo == Left.MARKED_ANSWER)
-                    again.append(line)
+                    others.append(line)
             except GuidedError:
                 # Python comes to the same limit, for this text alone.
                 others.append(line)
-        return others, again
+        return again
 
     def show(self, line: int, mask: KeptRow) -> None:
         """Write a line's mask."""

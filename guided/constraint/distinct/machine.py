@@ -44,7 +44,7 @@ from guided.errors import UnsupportedError, VocabularyError
 from guided.grammar.ir import Grammar, Mark
 from guided.grammar.rules import every_rule
 from guided.kernels.data.layout import DEAD
-from guided.kernels.masking.tracks import BEGUN, ENDED, MOST_DEPTH, MOST_NAME, NAME_AT, Mode
+from guided.kernels.masking.tracks import BEGUN, ENDED, HELD_WHOLE, MOST_DEPTH, MOST_NAME, NAME_AT, Mode
 from guided.kernels.parsing.marks import BEHIND, INSIDE
 from guided.vocab.vocabulary import Vocabulary
 
@@ -299,7 +299,7 @@ class DistinctMachine(ProductMachine[Text]):
             return self._on(own, self._reader.plain(text, b"".join(map(self._texts.spelled, tokens))))
 
     def track(self, state: int) -> Track | None:
-        """As `ProductMachine.track`: not within an escape of a name, nor where a token may hold a used one."""
+        """As `ProductMachine.track`: not within an escape of a name."""
         own, text = self.split(state)
         trusts = self.refusals.trusts_idle
         back = partial(self._behind, text)
@@ -313,8 +313,6 @@ class DistinctMachine(ProductMachine[Text]):
             return Track(own, Mode.INSIDE, back=back) if is_free else None
         if level is None and text.mode is not NAME:
             return None
-        if level is not None and level.repeating:
-            return Track(own, Mode.INSIDE, back=back) if text.mode is SKIPPED else None
         levels: list[Level] = []
         while level is not None:
             levels.append(level)
@@ -326,7 +324,10 @@ class DistinctMachine(ProductMachine[Text]):
             found = [*level.used.beginning(b"")] if level.used.size <= MOST_USED else None
             if found is None or max(map(len, found), default=0) > MOST_NAME:
                 return None
-            used += b"".join(bytes((depth, len(name))) + name for name in found)
+            wholes = self._texts.wholes
+            used += b"".join(
+                bytes((depth | HELD_WHOLE if name in wholes else depth, len(name))) + name for name in found
+            )
         depth = len(levels) - 1
         if depth > MOST_DEPTH or len(used) > NAME_AT or len(text.text) > MOST_NAME:
             return Track(own, Mode.INSIDE, back=back) if is_free else None

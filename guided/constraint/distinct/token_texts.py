@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum, IntEnum
 from typing import NamedTuple, TypeAlias
 
@@ -14,7 +14,7 @@ from guided import tokenset
 from guided.constraint.distinct.json_text import COLON, QUOTE, Mode, Reader
 from guided.constraint.per_vocabulary import PerVocabulary
 from guided.kernels.data.addresses import address
-from guided.kernels.masking.tracks import LONE, MORE, WHOLE, text_key
+from guided.kernels.masking.tracks import LONE, MORE, text_key
 from guided.vocab.vocabulary import Vocabulary
 
 
@@ -173,9 +173,10 @@ class TokenTexts(PerVocabulary):
         self.closing, self.leading, self.wholes = self._strings(np.flatnonzero(quotes).tolist())
         """By what is left of a name, the tokens that spell it and end it; by a string, the tokens that hold it as the
         first that they hold, and those that hold it anywhere."""
-        self._held = _hash_set({*map(text_key, self.closing), *(text_key(text, WHOLE) for text in self.wholes)})
+        ending = {text: [token for way in ways for token in way.tokens.tolist()] for text, ways in self.closing.items()}
+        self._held = _hash_map(ending, self.wholes)
         self.held_at = address(self._held), self._held.size
-        """Where kernels find which texts tokens end, and which they hold as a whole."""
+        """Where kernels find which tokens end a text, and which hold it as a whole."""
         self.opening, self.escaping = self._begun(np.flatnonzero(quotes + self._number_of(b"\\")).tolist())
         """By the beginning of a string, the tokens that are only that and what is before it, and by what comes next in
         a string the tokens that spell it with escapes; each with the escape in which it ends."""
@@ -320,15 +321,23 @@ class TokenTexts(PerVocabulary):
         return counts[self._offsets[1:]] - counts[self._offsets[:-1]]
 
 
-def _hash_set(keys: set[int]) -> NDArray[np.int64]:
-    """Keys as `guided.kernels.masking.tracks` looks them up."""
-    size = 1 << (2 * len(keys)).bit_length()
-    found = [0] * size
-    for key in keys:
+def _hash_map(ending: Mapping[bytes, Sequence[int]], wholes: Mapping[bytes, Sequence[int]]) -> NDArray[np.int64]:
+    """The tokens of texts as `guided.kernels.masking.tracks` looks them up by `text_key`.
+
+    The number of slots; for each its key, 0 in an empty one, and ``first << 32 | n`` of its tokens; the tokens.
+    """
+    keyed: dict[int, list[int]] = {}
+    for kind, tokens_of in enumerate((ending, wholes)):
+        for text, tokens in tokens_of.items():
+            keyed.setdefault(text_key(text, kind), []).extend(tokens)
+    size = 1 << (2 * len(keyed)).bit_length()
+    found = [size, *[0] * (2 * size)]
+    for key, tokens in keyed.items():
         slot = key >> 20 & size - 1
-        while found[slot]:
+        while found[1 + 2 * slot]:
             slot = slot + 1 & size - 1
-        found[slot] = key
+        found[1 + 2 * slot : 3 + 2 * slot] = key, len(found) << 32 | len(tokens)
+        found += tokens
     return np.array(found, np.uint64).view(np.int64)
 
 

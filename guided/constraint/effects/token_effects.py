@@ -152,6 +152,9 @@ class TokenEffects:
     def need(self, low: int, high: int, state: int) -> None:
         """Make the effect of a trie range and state known to the kernels."""
         with self.lock:
+            if self.store.find(low, high, state) >= 0:
+                # Another constraint asked as well, before it was made.
+                return
             # A run without a bound is read without a step: all of a small range, in less time than deriving takes.
             small = high - low <= SMALL_RANGE and self.states.arrays.loops[state] > 1
             if not small and state not in self._walked:

@@ -458,15 +458,13 @@ class ConstraintMachine:
         """
         held = hold()
         try:
-            self._serve(OUT_OF_FUEL)
+            self.serve(OUT_OF_FUEL)
             self.counters[FUEL] = self._fuel
             while True:
-                if self._seen != self._versions:
-                    self.refresh()
-                code: int = kernel(self.table, *arguments)
+                code: int = kernel(self.current_table(), *arguments)
                 if code >= 0:
                     return code
-                self._serve()
+                self.serve()
         finally:
             if held:
                 release()
@@ -515,13 +513,14 @@ class ConstraintMachine:
             self._fill = direct(entry.fill)
             self._advance_one = direct(entry.advance)
 
-    def _serve(self, ignored: int = 0) -> None:
-        """Answer what a kernel asks, and make room for more where it asked for as much as it could."""
+    def serve(self, ignored: int = 0) -> bool:
+        """Answer what a kernel asks, and make room for more where it asked for as much as it could: was there any?"""
         is_full = self._requests.is_full
-        self._requests.serve(self, answers.ANSWERS, ignored)
+        found = self._requests.serve(self, answers.ANSWERS, ignored)
         if is_full:
             self._requests.grow()
             self._seen = -1
+        return found
 
     def hold_node_cost(self, prices: NDArray[np.int32]) -> None:
         """Have kernels see these prices of nodes: one row, where to look for what was replaced takes 15 us."""
@@ -554,7 +553,7 @@ class ConstraintMachine:
         """Make known what may come at a boundary."""
         if self.stacks is None:
             while entry.open_boundary(self.table, False, continuation) < 0:
-                self._serve()
+                self.serve()
                 self.refresh()
             return
         start = self.stacks.lexer_start(self._stack(continuation))

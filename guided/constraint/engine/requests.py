@@ -84,10 +84,14 @@ class RequestBuffer:
 
     def serve(
         self, owner: Owner, answers: Mapping[int, Callable[[Owner, list[list[int]]], None]], ignored: int = 0
-    ) -> None:
-        """Answer all requests: those of a kind together, kinds in the order of ``answers``, less an ``ignored`` one."""
+    ) -> bool:
+        """Answer all requests: those of a kind together, kinds in the order of ``answers``, less an ``ignored`` one.
+
+        Were there any?
+        """
         asked = self.take()
         asked.pop(ignored, None)
         for kind, answer in answers.items():
             if kind in asked:
                 answer(owner, asked[kind])
+        return bool(asked)

@@ -15,12 +15,14 @@ from guided.kernels.data.views import counters, flat_at, token_data, token_offse
 from guided.kernels.entry import advance
 from guided.kernels.jit import entry, inner
 from guided.kernels.masking.stepping import is_in_string, write_mask
+from guided.kernels.parsing.marks import ALONE, MARKS, MOST_QUOTES, read_quotes
 from guided.kernels.parsing.marks import BEHIND as MARKED_BEHIND
 from guided.kernels.parsing.marks import INSIDE as MARKED_INSIDE
+from guided.kernels.parsing.threads import intern_state
 
 __all__ = [
-    "BEGUN", "ENDED", "FIELDS", "LONE", "MORE", "MOST", "MOST_DEPTH", "MOST_NAME", "NAME_AT", "NOTHING", "POOL",
-    "UNKNOWN", "WHOLE", "Left", "Mode", "copy_changed", "go_on", "stay", "text_key",
+    "BEGUN", "ENDED", "FIELDS", "HELD_WHOLE", "LONE", "MORE", "MOST", "MOST_DEPTH", "MOST_NAME", "NAME_AT", "NOTHING",
+    "POOL", "UNKNOWN", "WHOLE", "Left", "Mode", "copy_changed", "go_on", "stay", "text_key",
 ]  # fmt: skip
 
 TOKEN, MODE, OWN, LOOPS, DEPTH, ARRAYS, NAMES, USED, SIZE, IS_FREE, N_TOKENS = range(11)
@@ -33,8 +35,8 @@ read, and whether no used one begins like it.  How many tokens came since Python
 TABLE, ROOT, PLACES, ENDS, WORDS, CHARACTERS, QUOTES, HELD, N_HELD, CHANGED = range(11, 21)
 """As for `guided.kernels.masking.stepping.step_rows`: the table, the root of the tries, the lexer states of a string,
 where the row of end-of-text ids is, its words.  Where there is a byte for each token, 1 for whole characters; one that
-tells of its quotation marks, `NONE`, `ONE`, `MORE` or `LONE`; the hash set of what tokens hold (`text_key`), and its
-size.  And whether the mask has changed since it was copied."""
+tells of its quotation marks, `NONE`, `ONE`, `MORE` or `LONE`; the hash map of what tokens hold, and its size
+(`guided.constraint.distinct.token_texts`).  And whether the mask has changed since it was copied."""
 
 FIELDS = 24
 """Numbers of a line: three lines of the cache."""
@@ -56,6 +58,9 @@ MOST_DEPTH = 60
 POOL, NAME_AT = 1024, 768
 """Bytes of a line's names: the used ones, each behind the number of its container and its size, and from `NAME_AT` on
 the one that is read."""
+
+HELD_WHOLE = 0x80
+"""With the number of a used name's container: tokens hold it as a whole string."""
 
 MOST_NAME = POOL - NAME_AT - 1
 
@@ -81,7 +86,7 @@ class Mode(IntEnum):
     ESCAPE = 5
     """The same, just behind a backslash."""
     NAME = 6
-    """A name that may be undeclared: characters, and its end, unless it is like a used one in what tokens can end."""
+    """A name that may be undeclared."""
     INSIDE = 7
     """A name or string whose masks the automaton does not tell: characters that leave its state as it is."""
 
@@ -92,15 +97,19 @@ class Left(IntEnum):
     STEP = 0
     """All: Python has to see what it remembers, or another thread was here."""
     MASK = 1
-    """The mask: the automaton's, which asks for something or takes more than a moment."""
-    ANSWER = 2
-    """The automaton's step asks for something, then once more."""
-    MARKED_ANSWER = 3
-    """The same of a step that tells of names."""
+    """The mask, which is the automaton's: for what was asked, or for more than a moment's work."""
+    ASKED = 2
+    """A step, or a mask less some tokens: for what was asked."""
 
 
 OUTSIDE, FREE, IDLE, BETWEEN, STRING, ESCAPE, NAME, INSIDE = (int(mode) for mode in Mode)
-_STEP, _MASK, _ANSWER, _MARKED_ANSWER = (int(left) for left in Left)
+_STEP, _MASK, _ASKED = (int(left) for left in Left)
+_DONE = -1
+
+_ANY_INSIDE = sum(MARKED_INSIDE << MARKS * i for i in range(MOST_QUOTES))
+
+_REFUSED = len(Mode)
+"""In the place of a mode: a name repeats a used one."""
 
 _QUOTE, _BACKSLASH, _COMMA = 0x22, 0x5C, 0x2C
 _OPEN_ARRAY, _CLOSE_ARRAY, _OPEN_OBJECT, _CLOSE_OBJECT = 0x5B, 0x5D, 0x7B, 0x7D
@@ -118,20 +127,23 @@ def text_key(text: bytes, kind: int = 0) -> int:
 
 
 @inner
-def _is_held(line, like, names, begin, end, kind):
-    """Is the text of these bytes among those that tokens end or hold?  `text_key`."""
+def _held(line, like, names, begin, end, kind):
+    """The first of the tokens that end (or hold) the text of these bytes in the map of `text_key`, and how many there
+    are.
+    """
     found = np.uint64(_BASIS ^ kind)
     for i in range(begin, end):
         found = (found ^ np.uint64(names[i])) * np.uint64(_PRIME)
     key = np.int64(found | np.uint64(1))
-    size = line[N_HELD]
-    table = flat_at(like, line[HELD], size)
+    table = flat_at(like, line[HELD], line[N_HELD])
+    size = table[0]
     slot = (key >> 20) & (size - 1)
-    while table[slot]:
-        if table[slot] == key:
-            return True
+    while table[1 + 2 * slot]:
+        if table[1 + 2 * slot] == key:
+            where = table[2 + 2 * slot]
+            return where >> 32, where & 0xFFFFFFFF
         slot = (slot + 1) & (size - 1)
-    return False
+    return np.int64(0), np.int64(0)
 
 
 @inner
@@ -196,34 +208,40 @@ def stay(lines, order, tokens, names, left):
 
 
 @inner
-def _likeness(line, like, names, used, depth, size):
-    """Of the name that is read: is a used one of its container like it, as far as it goes?  2: it is that, or a token
-    can end it as that; 1: it begins so; 0: none.
-    """
-    found = 0
+def _unescaped(data, at, end):
+    """The byte that an escape of one letter stands for, -1 for others and where none is."""
+    byte = np.int64(data[at]) if at < end else np.int64(0)
+    if byte in (_QUOTE, _BACKSLASH, 0x2F):
+        return byte
+    for letter, plain in ((0x62, 0x08), (0x66, 0x0C), (0x6E, 0x0A), (0x72, 0x0D), (0x74, 0x09)):
+        if byte == letter:
+            return np.int64(plain)
+    return np.int64(-1)
+
+
+@inner
+def _begins(names, used, depth, size, whole):
+    """Does a used name of a container begin as the one that is read does, or is it that, with ``whole``?"""
     at = np.int64(0)
     while at < used:
         length = np.int64(names[at + 1])
-        begin, end = at + 2, at + 2 + length
-        if np.int64(names[at]) == depth and length >= size:
+        if np.int64(names[at]) & ~HELD_WHOLE == depth and (length == size if whole else length >= size):
             same = True
             for i in range(size):
-                if names[begin + i] != names[NAME_AT + i]:
+                if names[at + 2 + i] != names[NAME_AT + i]:
                     same = False
                     break
             if same:
-                if length == size or _is_held(line, like, names, begin + size, end, 0):
-                    return 2
-                found = 1
-        at = end
-    return found
+                return True
+        at += 2 + length
+    return False
 
 
 @inner
 def _left(names, used, depth):
     """The bytes of the used names of the containers up to a depth."""
     at = np.int64(0)
-    while at < used and np.int64(names[at]) <= depth:
+    while at < used and np.int64(names[at]) & ~HELD_WHOLE <= depth:
         at += 2 + np.int64(names[at + 1])
     return at
 
@@ -231,12 +249,14 @@ def _left(names, used, depth):
 @inner
 def _read(line, like, names, data, begin, end, said):
     """Read a token where something is remembered: the mode behind it, how many containers are open, their bits, the
-    sizes of their names and of that which is read, and whether that is free; `OUTSIDE` where Python has to see.
+    sizes of their names and of that which is read, whether that is free, and whether an undeclared one has ended;
+    `_REFUSED` where it repeats one, `OUTSIDE` where Python has to see.
 
-    ``said``: what the automaton says of the name that ends.  As `guided.constraint.distinct.json_text.Reader`.
+    ``said``: what the automaton says at each quotation mark, as `read_quotes`.  As
+    `guided.constraint.distinct.json_text.Reader`.
     """
     mode, depth, arrays, names_at = line[MODE], line[DEPTH], line[ARRAYS], line[NAMES]
-    used, size, free = line[USED], line[SIZE], np.int64(1)
+    used, size, n_ended, undeclared = line[USED], line[SIZE], 0, False
     i = begin
     while i < end:
         byte = data[i]
@@ -245,31 +265,52 @@ def _read(line, like, names, data, begin, end, said):
             while stop < end and data[stop] != _QUOTE and data[stop] != _BACKSLASH:
                 stop += 1
             size = _spelled(names, size, data, i, stop)
-            if size < 0 or (stop < end and data[stop] == _BACKSLASH):
+            if size < 0:
                 mode = np.int64(OUTSIDE)
                 break
             i = stop
-            if i < end:
-                if depth >= 0 and _likeness(line, like, names, used, depth, size) == 2:
+            if i < end and data[i] == _BACKSLASH:
+                plain = _unescaped(data, i + 1, end)
+                if plain < 0 or size == MOST_NAME:
                     mode = np.int64(OUTSIDE)
                     break
+                if plain == _QUOTE:
+                    said >>= MARKS
+                names[NAME_AT + size] = plain
+                size += 1
+                i += 2
+                continue
+            if i < end:
+                n_ended += 1
+                if n_ended > 1:
+                    mode = np.int64(OUTSIDE)
+                    break
+                if depth >= 0 and said & MARKED_BEHIND and _begins(names, used, depth, size, True):
+                    mode = np.int64(_REFUSED if said & ALONE else OUTSIDE)
+                    break
                 if said & MARKED_BEHIND:
-                    if used + 2 + size > NAME_AT or _is_held(line, like, names, NAME_AT, NAME_AT + size, WHOLE):
+                    if used + 2 + size > NAME_AT:
                         mode = np.int64(OUTSIDE)
                         break
                     if depth < 0:
                         depth, arrays, names_at = np.int64(0), np.int64(0), np.int64(0)
-                    names[used], names[used + 1] = depth, size
+                    _, n_held = _held(line, like, names, NAME_AT, NAME_AT + size, WHOLE)
+                    names[used], names[used + 1] = depth | (HELD_WHOLE if n_held else 0), size
                     for j in range(size):
                         names[used + 2 + j] = names[NAME_AT + j]
                     used += 2 + size
+                    undeclared = True
+                said >>= MARKS
                 names_at &= ~np.int64(1)
                 mode = np.int64(BETWEEN if depth >= 0 else IDLE)
                 i += 1
             continue
         i += 1
+        is_quote = byte == _QUOTE
+        if is_quote:
+            said >>= MARKS
         if mode == IDLE:
-            if byte == _QUOTE:
+            if is_quote:
                 mode = np.int64(OUTSIDE)
                 break
         elif mode == ESCAPE:
@@ -277,17 +318,12 @@ def _read(line, like, names, data, begin, end, said):
         elif mode == STRING:
             if byte == _BACKSLASH:
                 mode = np.int64(ESCAPE)
-            elif byte == _QUOTE:
+            elif is_quote:
                 mode = np.int64(BETWEEN)
                 names_at &= ~np.int64(1)
-        elif byte == _QUOTE:
+        elif is_quote:
             if names_at & 1:
                 mode, size = np.int64(NAME), np.int64(0)
-                for j in range(i, end):
-                    if data[j] == _QUOTE:
-                        mode = np.int64(OUTSIDE)
-                if mode == OUTSIDE:
-                    break
             else:
                 mode = np.int64(STRING)
         elif byte == _COMMA:
@@ -303,12 +339,98 @@ def _read(line, like, names, data, begin, end, said):
             used = _left(names, used, depth)
             if depth < 0:
                 mode = np.int64(IDLE)
-    if mode == NAME and depth >= 0:
-        likeness = _likeness(line, like, names, used, depth, size)
-        free = np.int64(likeness == 0)
-        if likeness == 2:
-            mode = np.int64(OUTSIDE)
-    return mode, depth, arrays, names_at, used, size, free
+    free = mode != NAME or depth < 0 or not _begins(names, used, depth, size, False)
+    return mode, depth, arrays, names_at, used, size, free, undeclared
+
+
+@inner
+def _may_repeat(line, names):
+    """May a token of the automaton's mask repeat a used name?"""
+    mode = line[MODE]
+    if mode in (FREE, IDLE, INSIDE):
+        return False
+    if mode == NAME and not line[IS_FREE]:
+        return True
+    at = np.int64(0)
+    while at < line[USED]:
+        if names[at] & HELD_WHOLE:
+            return True
+        at += 2 + np.int64(names[at + 1])
+    return False
+
+
+@inner
+def _without(line, like, names, spare, mask, begin, end, kind):
+    """Take from a mask the tokens that repeat a name, of those that end (or hold) these bytes of ``names``.
+
+    `_DONE`, or what is left to Python.  ``spare`` has room for names.
+    """
+    t = line[TABLE]
+    data, offsets = token_data(t), token_offsets(t)
+    first, n = _held(line, like, names, begin, end, kind)
+    tokens = flat_at(like, line[HELD], line[N_HELD])
+    for i in range(first, first + n):
+        token = tokens[i]
+        bit = np.uint32(1) << np.uint32(token & 31)
+        if not mask[token >> 5] & bit:
+            continue
+        found, said = read_quotes(t, line[OWN], data, offsets[token], offsets[token + 1], False)
+        if found <= 0:
+            return _ASKED if found < 0 else _STEP
+        for j in range(POOL):
+            spare[j] = names[j]
+        mode = _read(line, like, spare, data, offsets[token], offsets[token + 1], said)[0]
+        if mode == OUTSIDE:
+            return _STEP
+        if mode == _REFUSED:
+            mask[token >> 5] &= ~bit
+    return _DONE
+
+
+@inner
+def _without_repeated(line, like, names, spare, mask):
+    """Take from the automaton's mask the tokens that repeat a used name: `_DONE`, or what is left to Python."""
+    size = line[SIZE]
+    at = np.int64(0)
+    while at < line[USED]:
+        container, begin = np.int64(names[at]), at + 2
+        at = begin + np.int64(names[at + 1])
+        if container & HELD_WHOLE:
+            todo = _without(line, like, names, spare, mask, begin, at, WHOLE)
+            if todo != _DONE:
+                return todo
+        if line[MODE] == NAME and container & ~HELD_WHOLE == line[DEPTH] and at - begin >= size:
+            same = True
+            for i in range(size):
+                if names[begin + i] != names[NAME_AT + i]:
+                    same = False
+            if same:
+                todo = _without(line, like, names, spare, mask, begin + size, at, 0)
+                if todo != _DONE:
+                    return todo
+    return _DONE
+
+
+@inner
+def _shown(line, like, names, spare, mask, fuel):
+    """Write the mask of a line: `_DONE`, or what is left to Python."""
+    t = line[TABLE]
+    line[LOOPS] = np.int64(is_in_string(t, line[OWN], line[PLACES]))
+    line[CHANGED] = 1
+    line[TOKEN] = UNKNOWN
+    repeats = _may_repeat(line, names)
+    if write_mask(t, line[ROOT], line[OWN], fuel, flat_at(mask, line[ENDS], line[WORDS]), mask) < 0:
+        return _ASKED if repeats else _MASK
+    if repeats:
+        counts = counters(t)
+        spared = max(counts[FUEL] - fuel, np.int64(0))
+        counts[FUEL] -= spared
+        todo = _without_repeated(line, like, names, spare, mask)
+        counts[FUEL] += spared
+        if todo != _DONE:
+            return todo
+    line[TOKEN] = NOTHING
+    return _DONE
 
 
 @entry("long_rows, long_rows, long, long_rows, byte_rows, word_rows, long, long")
@@ -323,23 +445,45 @@ def go_on(lines, left, n, tokens, names, masks, fuel, mask_fuel):
         at = left[i, 0]
         line = lines[at]
         todo = _STEP
-        if left[i, 1] and line[TOKEN] >= 0 and line[MODE] != OUTSIDE and line[N_TOKENS] < MOST:
-            if line[LOOPS] < 0:
-                line[LOOPS] = np.int64(is_in_string(line[TABLE], line[OWN], line[PLACES]))
-            if _stays(line, tokens[at], names[at]):
-                continue
-            todo = _moved(line, tokens[at], names[at], fuel)
+        if left[i, 1] and line[MODE] != OUTSIDE:
+            if line[TOKEN] >= 0:
+                if line[N_TOKENS] < MOST:
+                    if line[LOOPS] < 0:
+                        line[LOOPS] = np.int64(is_in_string(line[TABLE], line[OWN], line[PLACES]))
+                    todo = _DONE if _stays(line, tokens[at], names[at]) else _moved(line, tokens[at], names[at], fuel)
+            else:
+                todo = _MASK
             if todo == _MASK:
-                t = line[TABLE]
-                line[LOOPS] = np.int64(is_in_string(t, line[OWN], line[PLACES]))
-                line[CHANGED] = 1
-                ends = flat_at(masks, line[ENDS], line[WORDS])
-                if write_mask(t, line[ROOT], line[OWN], mask_fuel, ends, masks[at]) >= 0:
-                    continue
-                line[TOKEN] = UNKNOWN
-        left[rest, 0], left[rest, 1] = at, todo
-        rest += 1
+                # No name is in the line of rows without constraint.
+                todo = _shown(line, tokens[at], names[at], names[0], masks[at], mask_fuel)
+        if todo != _DONE:
+            left[rest, 0], left[rest, 1] = at, todo
+            rest += 1
     return rest
+
+
+@inner
+def _advanced(line, quotes, fuel):
+    """The state after a line's token with so much work at most, 0 where there is none, -1: request; and what is said
+    of its quotation marks.
+    """
+    token, mode, t = line[TOKEN], line[MODE], line[TABLE]
+    counts = counters(t)
+    spared = max(counts[FUEL] - fuel, np.int64(0))
+    counts[FUEL] -= spared
+    said = np.int64(0)
+    if quotes == MORE:
+        offsets = token_offsets(t)
+        found, said = read_quotes(t, line[OWN], token_data(t), offsets[token], offsets[token + 1], mode == IDLE)
+        if found > 0:
+            found = intern_state(t, found)
+    else:
+        marking = quotes != NONE and mode in (IDLE, NAME)
+        found = advance(t, False, marking, line[OWN], token)
+        if marking and found > 0:
+            said, found = found & 3, found >> 2
+    counts[FUEL] += spared
+    return found, said
 
 
 @inner
@@ -347,28 +491,14 @@ def _moved(line, tokens, names, fuel):
     """Take a line's token with so much work at most: what is left is then the mask.  Else nothing changes."""
     token, mode, t = line[TOKEN], line[MODE], line[TABLE]
     quotes = np.int64(NONE)
+    if mode == INSIDE:
+        return _STEP
     if mode != FREE:
-        if mode == INSIDE:
-            return _STEP
         quotes = np.int64(flat_at(token_data(t), line[QUOTES], token + 1)[token])
-        if quotes == MORE and mode in (IDLE, NAME):
-            return _STEP
-        if quotes == NONE and mode == NAME and not flat_at(token_data(t), line[CHARACTERS], token + 1)[token]:
-            return _STEP
-        if mode == NAME and quotes == ONE:
-            return _STEP
-    marking = quotes != NONE and mode in (IDLE, NAME)
-    counts = counters(t)
-    spared = max(counts[FUEL] - fuel, np.int64(0))
-    counts[FUEL] -= spared
-    found = advance(t, False, marking, line[OWN], token)
-    counts[FUEL] += spared
+    found, said = _advanced(line, quotes, fuel)
     if found <= 0:
-        return _STEP if found == 0 else _MARKED_ANSWER if marking else _ANSWER
-    said = np.int64(0)
-    if marking:
-        said, found = found & 3, found >> 2
-    if mode == FREE or (mode == IDLE and not said & MARKED_INSIDE):
+        return _STEP if found == 0 else _ASKED
+    if mode == FREE or (mode == IDLE and not said & _ANY_INSIDE):
         line[OWN] = found
         _keep(line, tokens, np.int64(PLAIN))
         return _MASK
@@ -387,12 +517,11 @@ def _moved(line, tokens, names, fuel):
         line[OWN] = found
         _keep(line, tokens, np.int64(BEGUN))
         return _MASK
-    mode, depth, arrays, bits, used, size, free = _read(line, tokens, names, data, begin, end, said)
-    if mode == OUTSIDE:
+    mode, depth, arrays, bits, used, size, free, ended = _read(line, tokens, names, data, begin, end, said)
+    if mode in (OUTSIDE, _REFUSED):
         return _STEP
-    ended = line[MODE] == NAME and quotes != NONE and said & MARKED_BEHIND
     line[MODE], line[DEPTH], line[ARRAYS], line[NAMES], line[USED] = mode, depth, arrays, bits, used
-    line[SIZE], line[IS_FREE], line[OWN] = size, free, found
+    line[SIZE], line[IS_FREE], line[OWN] = size, np.int64(free), found
     _keep(line, tokens, np.int64(ENDED if ended else PLAIN))
     return _MASK
 

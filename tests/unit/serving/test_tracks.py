@@ -18,6 +18,7 @@ from tests.amounts import some
 PIECES = [
     b'{"', b'": "', b'", "', b'"}', b'": {"', b'": [', b'", ["', b"]}", b"}}", b'"], "', b', "', b": ", b'"a"', b'\\"', b"\\",
     b"\\u00", b"ab", b"abc", b"true", b"12", b'ab"', b"\xc3\xa9", b"{}", b"[]", b', "b"', b"}, {", b'x\\n"', b'":',
+    b'":"', b'","', b'":{"', b'""', b'"":', b'ab": "', b'"a":', b'{"a":', b'"": {"', b'"' * 22, b'", "a": ', b'\\""',
 ]  # fmt: skip
 VOCABULARY = guided.Vocabulary.from_tokens(
     [*(bytes([byte]) for byte in range(256)), *PIECES, None], eos_ids=[256 + len(PIECES)]
@@ -33,6 +34,12 @@ SCHEMAS = [
     {"type": "object", "properties": {"list": {"type": "array", "uniqueItems": True}}},
     {"type": "object", "patternProperties": {"^a": {"type": "integer"}}},
     {"type": "object", "properties": {"a": {"enum": ["ab", "abc"]}}, "additionalProperties": False},
+    {
+        "anyOf": [
+            {"type": "object", "properties": {"a": {"type": "object"}, "": {"enum": ["a"]}}},
+            {"type": "object", "properties": {"ab": True}, "additionalProperties": {"type": ["string", "object"]}},
+        ]
+    },
 ]
 
 
@@ -170,7 +177,7 @@ def test_more_tokens_than_are_kept_come_back_to_python():
     assert matcher.n_tokens == 1 + MOST and place.noted == ord("a")
 
 
-def test_names_are_followed_until_one_may_repeat():
+def test_names_are_followed():
     constraint = guided.compile(guided.json_schema({"type": "object"}), VOCABULARY)
     modes = []
     for text in ("{", '{"', '{"x', '{"x":', '{"x":"', '{"x":"\\', '{"x":{', '{"x":1,"', '{"x":1,"y', '{"a":1,"', "{}"):
@@ -178,10 +185,36 @@ def test_names_are_followed_until_one_may_repeat():
         track = constraint.track(state)
         modes.append(None if track is None else track.mode)
     assert modes == [
-        Mode.IDLE, Mode.NAME, Mode.NAME, Mode.BETWEEN, Mode.STRING, Mode.ESCAPE, Mode.BETWEEN, Mode.NAME, Mode.NAME, None,
-        Mode.IDLE,
+        Mode.IDLE, Mode.NAME, Mode.NAME, Mode.BETWEEN, Mode.STRING, Mode.ESCAPE, Mode.BETWEEN, Mode.NAME, Mode.NAME,
+        Mode.NAME, Mode.IDLE,
     ]  # fmt: skip
     assert constraint.track(constraint.end) is None and constraint.track(0) is None
+
+
+def test_kernels_refuse_names_that_repeat():
+    constraint = guided.compile(guided.json_schema({"type": "object"}), VOCABULARY)
+    matcher = Matcher(constraint)
+    tracks = Tracks(1, WORDS)
+    place = tracks.take(matcher, first_mask(matcher))
+    tracks.seat([place])
+    twin = matcher.fork()
+    rows = np.zeros((1, WORDS), np.uint32)
+    pieces = [
+        b'{"', b"ab", b'":"', b'","', b"a", b'": "', b'", "', b'"', b":", b'""', b', "', b"b", b'":{"', b"a", b'":', b"[]",
+        b', "b"', b":", b"{}", b"}", b', "', b"abc",
+    ]  # fmt: skip
+    n_repeated = 0
+    for piece in pieces:
+        token = piece[0] if len(piece) == 1 else 256 + PIECES.index(piece)
+        assert place.note(token) and twin.accept(token)
+        assert taken(tracks, [place], [matcher], rows) == 1, piece
+        assert rows[0].tolist() == first_mask(twin)[1].tolist()
+        n_repeated += (
+            constraint._automaton.mask(twin.constraint._machine.split(twin.state)[0]).tolist() != rows[0].tolist()
+        )
+    assert n_repeated > 3
+    place.leave()
+    assert matcher.state == twin.state
 
 
 def test_a_deep_text_is_left_to_python():
