@@ -24,6 +24,7 @@ from guided.grammar.attributed.lexis import (
     is_word_byte,
     next_utf8,
 )
+from guided.grammar.attributed.measures import BYTES, Measure
 from guided.grammar.attributed.nodes import (
     UNKNOWN,
     Keyword,
@@ -35,7 +36,7 @@ from guided.grammar.attributed.nodes import (
     Sign,
     is_exact,
 )
-from guided.grammar.attributed.pricing import NAMED, Pricing, Rise
+from guided.grammar.attributed.pricing import Demands, Pricing
 from guided.grammar.attributed.spellings import Spellings
 from guided.grammar.attributed.states import (
     ANY,
@@ -70,12 +71,10 @@ class AttributedLanguage:
         attribute: Any,
         lexis: Lexis,
         known: Callable[[Any], frozenset[str]],
-        owed: Callable[[Any], int] = lambda _: 0,
-        named: Callable[[Any], int] = lambda _: NAMED,
+        demands: Callable[[Measure], Demands] = lambda _: Demands(),
         told: Callable[[Any, frozenset[str], str], frozenset[str]] | None = None,
-        rises: Callable[[Any], Rise] | None = None,
     ) -> None:
-        """``known`` gives the names that an attribute tells from others; for ``owed`` to ``rises`` see `Pricing`.
+        """``known`` gives the names that an attribute tells from others, ``demands`` what attributes demand of an end.
 
         ``told`` gives those among some (`told_names`), where it is worth to watch what is read of attributes.
         """
@@ -85,7 +84,8 @@ class AttributedLanguage:
         self.is_watched = told is not None
         """Is it worth to watch what is read of attributes (`guided.grammar.attributed.watched`)?"""
         self.threads = Threads(grammar, attribute)
-        self.pricing = Pricing(owed, named, rises)
+        self.demands = demands
+        self.pricing = Pricing(demands(BYTES))
         self.closing = Closing(self.threads, lexis)
         self.start = At(self.threads.start, Reading.BLANK, b"")
         self._steps: Kept[tuple[At, int], At | None] = Kept(_STEPS)

@@ -1,23 +1,23 @@
-"""What is enough to end a text, in bytes: upper bounds that are found without a search for an end."""
+"""What is enough to end a text, by a measure: upper bounds that are found without a search for an end."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from guided.grammar.attributed.kept import Kept
 from guided.grammar.attributed.threads import Place
 
-__all__ = ["NAMED", "Pricing", "Rise"]
+__all__ = ["Demands", "Pricing", "Rise"]
 
-NAMED = 128
+_NAMED = 128
 """Bytes that a name may demand of the text behind it beside its own, where nothing else is said."""
 _OWED = 1 << 14
 """Attributes whose demands are remembered."""
 
 
 class Rise(NamedTuple):
-    """Bytes that attributes may demand besides while more lexemes are read, but for three for each of a name's own."""
+    """What attributes may demand besides while more lexemes are read, but for three times each name itself."""
 
     sign: int
     """For each that is a sign."""
@@ -30,23 +30,33 @@ class Rise(NamedTuple):
     late_from: int = 2
 
 
+class _Owing(Protocol):
+    def owed(self, attribute: Any, /) -> int: ...
+    def named(self, attribute: Any, /) -> int: ...
+    def rises(self, attribute: Any, /) -> Rise: ...
+
+
+class Demands(NamedTuple):
+    """What attributes demand of an end."""
+
+    owed: Callable[[Any], int] = lambda _: 0
+    """A bound for it, beside the prices of the nodes still to be read."""
+    named: Callable[[Any], int] = lambda _: _NAMED
+    """What it may be besides when one more name was read, but for three times the name itself."""
+    rises: Callable[[Any], Rise] | None = None
+    """What it may be besides whatever is read; None where that is not known."""
+
+    @classmethod
+    def of(cls, owing: _Owing) -> Demands:
+        """Those that an object tells."""
+        return cls(owing.owed, owing.named, owing.rises)
+
+
 class Pricing:
-    """Prices of places.
+    """Prices of places."""
 
-    ``owed`` bounds the bytes that an attribute demands of an end, beside the prices of the nodes still to be read, and
-    ``named`` what it may demand besides when one more name was read, but for three bytes for each of the name's own.
-    ``rises`` bounds what it may demand besides whatever is read; None where that is not known.
-    """
-
-    def __init__(
-        self,
-        owed: Callable[[Any], int],
-        named: Callable[[Any], int],
-        rises: Callable[[Any], Rise] | None = None,
-    ) -> None:
-        self._owed = owed
-        self._named = named
-        self._rises = rises
+    def __init__(self, demands: Demands) -> None:
+        self._owed, self._named, self._rises = demands
         # By address, with the attribute itself, so that no other comes to have it meanwhile.
         self._owes: Kept[int, tuple[Any, int]] = Kept(_OWED)
 
@@ -56,20 +66,20 @@ class Pricing:
         return self._rises is not None
 
     def least(self, place: Place) -> int:
-        """Bytes that are enough from a place on."""
+        """What is enough from a place on."""
         found = place.least
         if found is None:
             found = place.least = 0 if place.may_end else min(self._behind(place, place.plan.cheapest))
         return found
 
     def fits(self, place: Place, limit: int) -> bool:
-        """Is `least` no more than so many bytes?  Of hundreds of attributes mostly the first tells that it is."""
+        """Is `least` no more than a limit?  Of hundreds of attributes mostly the first tells that it is."""
         if place.least is None and any(price <= limit for price in self._behind(place, place.plan.cheapest)):
             return True
         return self.least(place) <= limit
 
     def most(self, place: Place) -> int:
-        """Bytes that are enough behind whatever lexeme begins at a place; the rest of the lexeme comes on top."""
+        """What is enough behind whatever lexeme begins at a place; the rest of the lexeme comes on top."""
         found = place.most
         if found is None:
             named = max((self._named(one) for _, one in place.ways), default=0) if place.plan.names else 0
@@ -77,7 +87,7 @@ class Pricing:
         return found
 
     def _behind(self, place: Place, prices: tuple[int, ...]) -> Iterable[int]:
-        """Bytes that are enough from the terminals that may come, for each of the attributes."""
+        """What is enough from the terminals that may come, for each of the attributes."""
         for (_, attribute), price in zip(place.ways, prices, strict=True):
             yield price + self._demanded(attribute)
 
@@ -88,10 +98,10 @@ class Pricing:
         return known[1]
 
     def beyond(self, attributes: Iterable[Any], reached: Iterable[tuple[int, int, int]]) -> dict[tuple[int, int], int]:
-        """Bytes that are enough behind lexemes, from the first on that is read with some attributes.
+        """What is enough behind lexemes, from the first on that is read with some attributes.
 
-        Of each of ``reached`` so many signs and other lexemes are over before it, and the nodes behind it take so many
-        bytes at most; by the number of both.  Only where it `tells_beyond`.
+        Of each of ``reached`` so many signs and other lexemes are over before it, and the nodes behind it take so much
+        at most; by the number of both.  Only where it `tells_beyond`.
         """
         assert self._rises is not None
         found: dict[tuple[int, int], int] = {}

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 from guided.errors import UnsatisfiableError, UnsupportedError
 from guided.grammar.attributed.language import AttributedLanguage
+from guided.grammar.attributed.pricing import Demands
 from guided.grammar.sql.query.catalog import Catalog
 from guided.grammar.sql.query.dialects.duckdb.dialect import DUCKDB
 from guided.grammar.sql.query.dialects.mariadb import mariadb
 from guided.grammar.sql.query.dialects.postgresql.dialect import POSTGRESQL
 from guided.grammar.sql.query.dialects.postgresql.enums import with_enums
 from guided.grammar.sql.query.dialects.sqlite import SQLITE
-from guided.grammar.sql.query.owing import named, owed, rises
+from guided.grammar.sql.query.owing import Owing
 from guided.grammar.sql.query.scope import Query
 from guided.grammar.sql.query.select.mysql.statement import select as select_of_mysql
 from guided.grammar.sql.query.select.statement import select
@@ -20,7 +21,7 @@ from guided.grammar.sql.query.told import known_names, told_names
 from guided.grammar.sql.query.typed import scope as typed_scope
 from guided.grammar.sql.query.typed import statement as typed_statement
 from guided.grammar.sql.query.typed.columns.catalog import Catalog as TypedCatalog
-from guided.grammar.sql.query.typed.owing import Owing
+from guided.grammar.sql.query.typed.owing import Owing as TypedOwing
 from guided.grammar.sql.schema import DatabaseSchema
 
 __all__ = ["query_language"]
@@ -56,11 +57,12 @@ def query_language(schema: DatabaseSchema, *, forward: bool = True) -> Attribute
         if schema.dialect == "postgresql":
             typed = with_enums(typed, schema)
         known = TypedCatalog.of(schema, typed, forward=forward)
-        owing = Owing(typed, known)
         start = typed_scope.Query(typed.system)
         tree = typed_statement.select(typed, known)
         known_to = typed_scope.known_names
-        return AttributedLanguage(tree, start, typed.lexis, known_to, owing.owed, owing.named, rises=owing.rises)
+        return AttributedLanguage(
+            tree, start, typed.lexis, known_to, lambda measure: Demands.of(TypedOwing(typed, known, measure))
+        )
     is_mysql = schema.dialect != "sqlite"
     dialect = mariadb(schema) if is_mysql else SQLITE
     lexis = dialect.lexis
@@ -72,4 +74,7 @@ def query_language(schema: DatabaseSchema, *, forward: bool = True) -> Attribute
         # A value in the quotes of names has its letter case.
         lexis = replace(lexis, keeps_case=True)
     query = Query(laws=dialect.laws)
-    return AttributedLanguage(grammar, query, lexis, known_names, owed, named, told_names, rises(catalog.widest))
+    widest = catalog.widest
+    return AttributedLanguage(
+        grammar, query, lexis, known_names, lambda measure: Demands.of(Owing(widest, measure)), told_names
+    )

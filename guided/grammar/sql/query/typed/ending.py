@@ -1,4 +1,4 @@
-"""How many bytes an expression in progress takes to its end, told by its types alone (`typed.frames`).
+"""How much an expression in progress takes to its end, told by its types alone (`typed.frames`).
 
 It is what a search for an end does first (`frames.soon`, `frames.finish`, `expressions`), without a text: an operand
 as short as its goal allows, and then casts, tests and operators until the expression may end.
@@ -9,45 +9,49 @@ from __future__ import annotations
 from functools import cache, cached_property, lru_cache, reduce
 from operator import or_
 
+from guided.grammar.attributed.measures import Measure
 from guided.grammar.sql.query.typed import frames
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.frames import Operand
 from guided.grammar.sql.query.typed.literals import Text, strings_of
 from guided.grammar.sql.query.typed.types import ALL, BIT, HELD, cast_targets, is_literal, members, only, turns_into
 
-__all__ = ["ANY_ARRAY", "DEAREST", "DEAREST_TYPE", "FRESH", "Ending"]
+__all__ = ["Ending"]
 
-DEAREST = 50
-"""Bytes that are enough for any one expression in progress: two operands with two casts each."""
-FRESH = 25
-"""The same, of one of which nothing was read, or one operand, whose type no operator wants: a value and two casts."""
-DEAREST_TYPE = 14
-"""Bytes of the dearest type of an engine behind a cast, such as ``timestamptz[ ]``, and of ``DECIMAL(28,28)``."""
-ANY_ARRAY = len(" NULL::") + DEAREST_TYPE
-"""Bytes of what stands in the brackets of ANY and ALL."""
+_FRESH = "NULL::timestamptz[]::text"
+"""As much as an expression of which nothing was read, or one operand whose type no operator wants: a value, two casts."""
+_TYPES = ("timestamptz[ ]", "DECIMAL(28,28)")
+"""As much as the dearest type of an engine behind a cast."""
 _MOST = 8
-"""Steps after which an expression counts as `DEAREST`."""
-_DETOUR = len("CHAR(1)")
-"""Bytes of a type from which a cast leads to all others, where none leads there at once."""
+"""Steps after which an expression counts as the dearest."""
+_DETOUR = "CHAR(1)"
+"""A type from which a cast leads to all others, where none leads there at once."""
 
 
 class Ending:
-    """Bytes to the ends of expressions, of one engine."""
+    """What is enough to the ends of expressions, of one engine, by a measure."""
 
-    def __init__(self, dialect: TypedDialect) -> None:
+    def __init__(self, dialect: TypedDialect, measure: Measure) -> None:
         self.system = dialect.system
-        wider = max(0, max(map(len, dialect.type_words)) - DEAREST_TYPE)
-        self.dearest_type = DEAREST_TYPE + wider
-        self.any_array = ANY_ARRAY + wider
-        self.fresh = FRESH + 2 * wider
-        self.dearest = DEAREST + 4 * wider
-        self._words: dict[str, int] = {}
+        text = self._text = lru_cache(maxsize=1 << 12)(measure.text)
+        types = max(map(text, _TYPES))
+        self.dearest_type = max(types, *map(text, dialect.type_words))
+        self.fresh = text(_FRESH) + 2 * (self.dearest_type - types)
+        self.dearest = 2 * self.fresh
+        """Enough for any one expression in progress: two operands."""
+        self.any_array = text(" NULL::") + self.dearest_type
+        """What stands in the brackets of ANY and ALL."""
+        self._detour = text(_DETOUR)
+        self._test = text(" IS NULL")
+        self._cast = text("::")
+        shortest: dict[str, str] = {}
         for word, name in dialect.type_words.items():
-            self._words[name] = min(len(word), self._words.get(name, len(word)))
-        self._literals = {"int4": 1, "bool": len("TRUE"), "'null": len("NULL"), "'text": len("''")}
+            shortest[name] = min(word, shortest.get(name, word), key=len)
+        self._words = {name: text(word) for name, word in shortest.items()}
+        self._literals = {"int4": text(" 1"), "bool": text(" TRUE"), "'null": text(" NULL"), "'text": text(" ''")}
         held = (one.kind for one in strings_of(dialect))
         self._literals.update(
-            (one.name, len(one.shortest)) for one in held if isinstance(one, Text) and one.name in HELD
+            (one.name, text(" " + one.shortest)) for one in held if isinstance(one, Text) and one.name in HELD
         )
         self.begun = lru_cache(maxsize=1 << 14)(self._begun)
         self.behind = lru_cache(maxsize=1 << 14)(self._behind)
@@ -56,16 +60,17 @@ class Ending:
         self._sources = cache(self._sources_of)
 
     def word(self, name: str) -> int:
-        """Bytes of the name of a type behind a cast."""
+        """The name of a type behind a cast."""
         array = name[:1] == "_"
-        return min(self.dearest_type, self._words.get(name[array:], self.dearest_type) + 3 * array)
+        brackets = self._text("[ ]") if array else 0
+        return min(self.dearest_type, self._words.get(name[array:], self.dearest_type) + brackets)
 
     def _value(self, goal: int) -> int:
-        """Bytes of an expression of which nothing was read."""
+        """An expression of which nothing was read."""
         return self._begun(Operand(self.system, goal))
 
     def _begun(self, operand: Operand) -> int:
-        """Bytes that end an expression, from where an operand must come or has come."""
+        """What ends an expression, from where an operand must come or has come."""
         found = 0
         for _ in range(_MOST):
             if not operand.type and operand.waits and operand.waits[-1].operator == "quantified":
@@ -78,30 +83,30 @@ class Ending:
                 after = frames.read(operand, name) if frames.fits(operand, name) else None
                 if after is None:
                     return self.dearest
-                found += 1 + self._literals.get(name, 2)
+                found += self._literals.get(name, self._literals["'text"])
                 operand = after
                 continue
             step = frames.finish(operand)
             after = None
             match step:
                 case "":
-                    return min(found, self.dearest) if frames.whole(operand) is not None else DEAREST
+                    return min(found, self.dearest) if frames.whole(operand) is not None else self.dearest
                 case "cast":
                     targets = [
                         name for name in frames.target_types(operand) if turns_into(self.system, operand.type, name)
                     ]
                     target = min(targets, key=self.word, default="text")
-                    found += 2 + max(map(self.word, targets), default=_DETOUR)
+                    found += self._cast + max(map(self.word, targets), default=self._detour)
                     after = frames.cast(operand, target)
                 case "and":
-                    found += len(" AND")
+                    found += self._text(" AND")
                     after = frames.between_done(operand)
                 case "test":
-                    found += len(" IS NULL")
+                    found += self._test
                     before = frames.before_test(operand, "is", ALL)
                     after = None if before is None else frames.as_condition(before, "is")
                 case _:
-                    found += 2 + len("AT TIME ZONE" if step == "at" else step)
+                    found += self._text(f" {'AT TIME ZONE' if step == 'at' else step} ")
                     after = frames.operated(operand, step)
             if after is None:
                 return self.dearest
@@ -109,7 +114,7 @@ class Ending:
         return self.dearest
 
     def _behind(self, operand: Operand) -> int:
-        """Bytes that end an expression once an operand was read whose type is not known yet: those of casts."""
+        """What ends an expression once an operand was read whose type is not known yet: those of casts."""
         if operand.waits and operand.waits[-1].operator == "quantified":
             return self.begun(operand)
         goal = frames.goal_of(operand)
@@ -117,9 +122,9 @@ class Ending:
             read = (frames.read(operand, name) for name in members(goal) if name not in HELD)
             return max((self.begun(after) for after in read if after is not None), default=0)
         targets = frames.target_types(operand)
-        found = max(len(" IS NULL"), 2 + max(map(self.word, targets), default=self.dearest_type))
+        found = max(self._test, self._cast + max(map(self.word, targets), default=self.dearest_type))
         if self._every & ~reduce(or_, map(self._sources, targets), 0):
-            found += 2 + _DETOUR
+            found += self._cast + self._detour
         if frames.is_between(operand):
             read = (frames.read(operand, name) for name in targets)
             found += max((self.begun(after) for after in read if after is not None), default=self.dearest)
@@ -135,19 +140,19 @@ class Ending:
         return sum(bit for name, bit in BIT.items() if turns_into(self.system, name, target))
 
     def _more(self, name: str, given: int) -> int:
-        """Bytes of the arguments that a function may still want when so many are given."""
+        """The arguments that a function may still want when so many are given."""
         found = 0
         for parameters, _ in self.system.functions.get(name, ()):
             wanted = [one for one in parameters if not one.endswith("...")][given:]
-            found = max(found, sum(2 + self._argument(one) for one in wanted))
+            found = max(found, sum(self._text(", ") + self._argument(one) for one in wanted))
         return found
 
     @cached_property
     def dearest_call(self) -> int:
-        """Bytes of the arguments of any function."""
+        """The arguments of any function."""
         return max((self.more(name, 0) for name in self.system.functions), default=0)
 
     def _argument(self, parameter: str) -> int:
         if parameter.startswith("any"):
-            return len("NULL")
-        return self.value(only(parameter)) if parameter in BIT else len("NULL")
+            return self._text("NULL")
+        return self.value(only(parameter)) if parameter in BIT else self._text("NULL")

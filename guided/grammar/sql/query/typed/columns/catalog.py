@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from guided.grammar.attributed.kept import Last
+from guided.grammar.attributed.measures import BYTES
 from guided.grammar.attributed.words import Words, words_of
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.relations import Relation
@@ -107,5 +108,9 @@ class Catalog:
     @cached_property
     def longest(self) -> int:
         """The most bytes of a name in quotes."""
-        names = [*self.schemas, *(name for of in self.schemas.values() for name in of), *self.relations, *self.types]
-        return 2 + max((len(name.encode("utf-8", "surrogatepass")) + name.count('"') for name in names), default=0)
+        return max(map(BYTES.name, self.every_name), default=0)
+
+    @property
+    def every_name(self) -> list[str]:
+        """The names of all schemas, relations and columns."""
+        return [*self.schemas, *(name for of in self.schemas.values() for name in of), *self.relations, *self.types]
