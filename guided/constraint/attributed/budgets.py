@@ -12,13 +12,14 @@ from typing import NamedTuple
 import numpy as np
 
 from guided import tokenset
+from guided.constraint.attributed.counts import A_NAME
 from guided.constraint.attributed.parts import Free, Group
 from guided.constraint.attributed.rows import UNHEARD, Rows
-from guided.constraint.attributed.spans import LONG
 from guided.errors import LimitError
 from guided.grammar.attributed.kept import Kept
 from guided.grammar.attributed.language import AttributedLanguage
 from guided.grammar.attributed.nodes import UNKNOWN
+from guided.grammar.attributed.pricing import Pricing
 from guided.grammar.attributed.states import ANY, At, Reading
 from guided.grammar.attributed.threads import Place
 from guided.vocab.spelled import spell
@@ -43,8 +44,6 @@ _FEW = 1024
 
 With 512 tokens hard queries on PostgreSQL come to 150 to 650: one takes some milliseconds, and the searches of places
 took 18 s where 330 tokens were doubtful."""
-_A_LONG_BYTE = 2
-"""Bytes that one of a token adds which is longer than `LONG`, and a part of a free name."""
 _OPEN = {Reading.NUMBER: 1, Reading.STRING: 5, Reading.WORD: 1, Reading.NAME: 5}
 """Tokens that are enough to end a free lexeme anywhere: a digit; the rest of a character, of an escape, and a quote; a
 letter that makes a name one that means nothing."""
@@ -56,6 +55,10 @@ class Budgets:
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
         self._language = rows.language
+        measure = rows.counts.measure
+        self._pricing = Pricing(self._language.demands(measure))
+        self._excess = measure.excess
+        self._most_excess = int(self._excess.max(initial=0))
         self._reaches: Kept[At, _Reach] = Kept(_KEPT)
         self._far: Kept[At, _Far | None] = Kept(_ENDS)
         self._ends: Kept[At, _End] = Kept(_ENDS)
@@ -118,15 +121,13 @@ class Budgets:
         return _Reach(farthest, tuple(found))
 
     def enough(self, at: At) -> int | None:
-        """Bytes that are enough behind any token of a mask, told without a look at places there; None: not known."""
+        """Tokens that are enough behind any one of a mask, told without a look at places there; None: not known."""
         far = self._far_of(at)
-        if far is None:
-            return None
-        return max(far.values()) + _A_LONG_BYTE * max(0, self._rows.walks.longest - LONG)
+        return None if far is None else max(far.values()) + A_NAME * self._most_excess
 
     def _far_of(self, at: At) -> _Far | None:
-        """The same by the lexemes that are over in tokens, but for the bytes of long ones."""
-        if not self._language.pricing.tells_beyond:
+        """The same by the lexemes that are over in tokens, but for names of many tokens within one."""
+        if not self._pricing.tells_beyond:
             return None
         if at in self._far:
             return self._far[at]
@@ -135,7 +136,7 @@ class Budgets:
         if spans is not None:
             found = {}
             for span in spans:
-                for key, most in self._language.pricing.beyond(*span).items():
+                for key, most in self._pricing.beyond(*span).items():
                     found[key] = max(found.get(key, 0), most)
             if not found or max(found.values()) >= UNKNOWN:
                 found = None
@@ -143,14 +144,13 @@ class Budgets:
         return found
 
     def _doubtful(self, at: At, limit: int) -> tokenset.Row | None:
-        """The tokens of which it is not told that so many bytes are enough behind them; None where that is each."""
+        """The tokens of which it is not told that so many are enough behind them; None where that is each."""
         far = self._far_of(at)
         if far is None:
             return None
         bad = [key for key, most in far.items() if most > limit]
-        room = (limit - max((most for most in far.values() if most <= limit), default=limit)) // _A_LONG_BYTE
-        long = self._rows.walks.longer_than(LONG + room)
-        found = np.zeros(self._rows.vocabulary.n_words, np.uint32) if long is None else long.copy()
+        room = (limit - max((most for most in far.values() if most <= limit), default=limit)) // A_NAME
+        found = tokenset.of_flags(self._excess > room)
         for signs, others in bad:
             if signs + others == 0:
                 return None
@@ -253,7 +253,7 @@ class Budgets:
 
 
 _Far = dict[tuple[int, int], int]
-"""Bytes that are enough behind tokens, by the signs and the other lexemes that are over in them."""
+"""Tokens that are enough behind others, by the signs and the other lexemes that are over in them."""
 
 
 class _Reach(NamedTuple):

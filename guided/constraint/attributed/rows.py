@@ -14,15 +14,16 @@ from functools import lru_cache
 import numpy as np
 
 from guided import tokenset
+from guided.constraint.attributed.counts import A_NAME, PIECE, Counts, TokenMeasure
 from guided.constraint.attributed.heads import AFTER_NUMBER, AFTER_WORD, ONWARD, Head, Heads
 from guided.constraint.attributed.parts import Free, Group, Part, part_of
-from guided.constraint.attributed.spans import A_BYTE, LONG, Span, Spans, longest_name, rest_of_literal
+from guided.constraint.attributed.spans import Span, Spans
 from guided.constraint.attributed.tables import AFTER_BACKSLASH, BEFORE_WORD, IN_QUOTES, IN_WORD
 from guided.constraint.attributed.walks import Crossing, Starts, Walked, single
 from guided.grammar.attributed.kept import Kept
 from guided.grammar.attributed.language import AttributedLanguage
 from guided.grammar.attributed.lexis import MOST_BLANKS, MOST_NAME, POINT, ascii_lower, is_called
-from guided.grammar.attributed.nodes import LiteralForm
+from guided.grammar.attributed.nodes import LiteralForm, Spelled
 from guided.grammar.attributed.spellings import Spellings
 from guided.grammar.attributed.states import ANY, MOST_QUOTED, WHOLE, At, Reading, read_lexeme
 from guided.grammar.attributed.threads import Lexeme, LexemeKind, Place, Stack, Thread
@@ -44,10 +45,8 @@ _REMEMBERED = 1 << 26
 """Bytes of parts of rows that are remembered, with what was read for them."""
 _SPANS = 1 << 14
 """States of which it is remembered how far their tokens lead."""
-_OWED = 2
-"""Bytes that one of a free name adds which may be over."""
 _CLOSED = 5
-"""Bytes that end a string or name anywhere: the rest of a character and a quote."""
+"""Tokens that end a string or name anywhere: the rest of a character and a quote, byte by byte."""
 _SHORT = 24
 """Bytes of a name that may still come: with fewer, all tokens are read byte by byte, not only the longer ones."""
 
@@ -64,6 +63,8 @@ class Rows:
         self.others: Kept[tuple[Walked, frozenset[str]], Head | None] = Kept(_OTHERS)
         """The heads behind names that mean nothing, by those that do."""
         self.memory = Memory(_REMEMBERED)
+        measure = TokenMeasure.of(vocabulary)
+        self.counts = Counts(measure, language.threads.prices)
         self._spans: Kept[At, tuple[Span, ...] | None] = Kept(_SPANS)
         self._last: tuple[At | None, tokenset.Row | None] = (None, None)
 
@@ -175,6 +176,7 @@ class _Writing:
         self.here: Place | None = None
         self.is_unheard = False
         self.spans = Spans()
+        self.counts = rows.counts
         self._roots: list[tuple[list[Thread], Spans]] = []
         self.is_told = True
         """Is it known how far the tokens lead?"""
@@ -249,6 +251,7 @@ class _Writing:
         before, self.here = self.here, place
         if head.blanks is not None:
             self._allow(head.blanks)
+            self.spans.note(self.counts.least(place.plan))
         if head.has_words:
             self._words(head.words, place, b"", BEFORE_WORD)
         self._signs(head, place)
@@ -299,21 +302,29 @@ class _Writing:
             self.row |= head.blanks
             self._blanks.append((threads, head.blanks, _UNHEARD_BEFORE if self.is_unheard else None))
 
-    def _behind_unheard(self, head: Head, place: Place, lexeme: Lexeme, most: int) -> None:
-        """The same behind names of at most so many bytes that mean nothing, one of which was read in place of all."""
+    def _behind_unheard(self, head: Head, place: Place, lexeme: Lexeme, text: bytes) -> None:
+        """The same behind names that begin so and mean nothing, one of which was read in place of all."""
         before, self.is_unheard = self.is_unheard, True
-        self._over(head, self.language.threads.reached(place, lexeme, False), most)
+        self._over(head, self.language.threads.reached(place, lexeme, False), self._own(text) + PIECE)
         self.is_unheard = before
 
     def _over(self, head: Head, threads: list[Thread], read: int | None) -> None:
-        """The same behind a sign (None), or another lexeme of which so many bytes may be a name's."""
+        """The same behind a sign (None), or another lexeme of which a name may take so many tokens."""
         self.spans.enter(read)
         self._behind(head, threads)
         self.spans.leave(read)
 
+    def _own(self, text: bytes) -> int:
+        """The tokens of a name of which so much was read before."""
+        return self.counts.measure.own(text) if text else 0
+
+    def _owed(self, text: bytes) -> int:
+        """What a free name may demand, of which so much was read before; it may be over."""
+        return (A_NAME - 1) * (self._own(text) + PIECE)
+
     def _note(self, place: Place, more: int) -> None:
-        """A lexeme begins at a place, or is in progress, which itself takes so many bytes more at most."""
-        self.spans.note(place.plan.highest + more)
+        """A lexeme begins at a place, or is in progress, which itself takes so many tokens more at most."""
+        self.spans.note(self.counts.begun(place.plan) + more)
 
     def _signs(self, head: Head, place: Place) -> None:
         """Allow the tokens that go on with signs.  Many signs have one place behind them, which is looked at once."""
@@ -352,19 +363,17 @@ class _Writing:
             walked = self.walks.words(starts, words, folded if folds else text, folds, ONWARD)
             self._allow(walked.row)
             crossings += walked.crossings
-        # The price of a keyword is its bytes.
-        self._note(place, longest_name(place))
+        self._note(place, self.counts.longest_name(place))
         if is_free:
             walked = self.walks.word_run(starts, self.heads.word, state, ONWARD, MOST_NAME - len(text))
             self._free(walked.row, Reading.WORD)
-            self._note(place, _OWED * (len(text) + min(LONG, self.walks.longest_of(walked))) + 2)
+            self._note(place, self._owed(text) + 2)
             if walked.crossings:
                 called = [crossing for crossing in crossings if crossing.text.endswith(b"(")]
                 told, others = self._told(place, text, walked, AFTER_WORD)
                 crossings = called + told
                 if others is not None:
-                    most = len(text) + walked.longest_crossing
-                    self._behind_unheard(others, place, Lexeme(LexemeKind.WORD, UNHEARD), most)
+                    self._behind_unheard(others, place, Lexeme(LexemeKind.WORD, UNHEARD), text)
         for crossing in dict.fromkeys(crossings):
             word = text + self.walks.last_bytes(crossing.node, len(crossing.text))
             if is_called(word.decode("utf-8", "replace")):
@@ -403,7 +412,7 @@ class _Writing:
         """Allow what may come at a head when a lexeme is over."""
         is_sign = at.reading is Reading.SIGN and not is_called(at.text.decode())
         is_literal = at.reading in (Reading.NUMBER, Reading.STRING_END)
-        self._over(head, self.language.reached(at), None if is_sign else 0 if is_literal else len(at.text))
+        self._over(head, self.language.reached(at), None if is_sign else 0 if is_literal else self._own(at.text))
 
     # Numbers and signs ---------------------------------------------------------------------------------------------
 
@@ -446,7 +455,7 @@ class _Writing:
 
     def _note_literal(self, place: Place, form: LiteralForm) -> None:
         """A literal begins at a place, or is in progress."""
-        self.spans.note(_CLOSED + rest_of_literal(place, form))
+        self.spans.note(_CLOSED + self.counts.rest_of_literal(place, form))
 
     def _longer_signs(self, at: At, sign: str) -> None:
         """Allow the tokens that go on with a longer sign."""
@@ -490,13 +499,14 @@ class _Writing:
     def _quoted(self, starts: Starts, place: Place, quote: int, text: bytes, state: int) -> None:
         """Allow the tokens that go on within a name in quotes, or a string in such, of which a text was read."""
         sets, is_free = self.language.quoted_sets(place, quote)
-        self._note(place, A_BYTE * max((words.longest for words, _ in sets), default=0) + _CLOSED)
+        rest_of_name = self.counts.measure.rest_of_name
+        self._note(place, max((rest_of_name(words, Spelled.ANY) for words, _ in sets), default=0) + _CLOSED)
         if not is_free:
             self._listed(starts, At(place, Reading.NAME, bytes([quote]) + text), quote, sets)
             return
         walked = self.walks.run(starts, self.heads.quoted[quote], state, _ALL, quote)
         self._free(walked.row, Reading.NAME, quote)
-        self._note(place, _OWED * (len(text) + min(LONG, self.walks.longest_of(walked))) + _CLOSED)
+        self._note(place, self._owed(text) + _CLOSED)
         if walked.crossings:
             self._names_ended(place, quote, text, walked)
 
@@ -532,7 +542,7 @@ class _Writing:
         if others is not None:
             unheard = read_lexeme(At(place, Reading.NAME_END, opening + UNHEARD.encode()), self.language.lexis)
             assert unheard is not None
-            self._behind_unheard(others, place, unheard[0], len(text) + walked.longest_crossing)
+            self._behind_unheard(others, place, unheard[0], text)
 
 
 def _is_plain(text: bytes) -> bool:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,11 +73,6 @@ class Walked:
         return found
 
     @cached_property
-    def longest_crossing(self) -> int:
-        """The most bytes that end within tokens."""
-        return max((len(crossing.text) for crossing in self.crossings), default=0)
-
-    @cached_property
     def names(self) -> frozenset[str]:
         """The keys of ``by_name``."""
         return frozenset(self.by_name)
@@ -113,7 +107,6 @@ class Walks(PerVocabulary):
         self._long: dict[int, tokenset.Row] = {}
         self.nothing = Walked(np.zeros(self._words, np.uint32), ())
         self._over: dict[tuple[int, int], tokenset.Row] = {}
-        self._longest_of: WeakKeyDictionary[Walked, int] = WeakKeyDictionary()
 
     # Nodes ---------------------------------------------------------------------------------------------------------
 
@@ -180,14 +173,6 @@ class Walks(PerVocabulary):
         others = np.bincount(token[ends | (_QUOTES[data] & inside)], minlength=size)
         signs = np.bincount(token[~is_word & ~_QUOTES[data] & ~_WHITE[data] & inside], minlength=size)
         return signs, others
-
-    def longest_of(self, walked: Walked) -> int:
-        """The bytes of the longest of the tokens that end in a lexeme."""
-        found = self._longest_of.get(walked)
-        if found is None:
-            found = int(self._lengths[tokenset.ids(walked.row)].max(initial=0))
-            self._longest_of[walked] = found
-        return found
 
     # Walks ---------------------------------------------------------------------------------------------------------
 

@@ -185,8 +185,8 @@ class Action(Node):
     """Replace the attribute; None says that no text goes on so."""
 
     change: Callable[[Any], Any | None]
-    price: int = 0
-    """Bytes that what follows may take more than its own price, for what only the attribute behind will demand."""
+    spare: str = ""
+    """As much as what follows may take more than its own price, for what only the attribute behind will demand."""
 
 
 @dataclass(eq=False, slots=True)
@@ -265,8 +265,8 @@ class Prices:
             case Rule(body=body):
                 assert body is not None
                 return self._known[body]
-            case Action(price=price):
-                return price
+            case Action(spare=spare):
+                return len(spare)
         return 0
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from guided.grammar.attributed.lexis import NUMBER
 from guided.grammar.regex.lower import lower
 from guided.grammar.regex.parse import parse
 from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.decide import shortest
-from guided.grammar.regular.derivative import derivative
+from guided.grammar.regular.derivative import derivative, edges
 from guided.grammar.regular.expr import Expr
 
 __all__ = ["NUMBERS", "Spellings"]
@@ -17,6 +17,8 @@ __all__ = ["NUMBERS", "Spellings"]
 
 _LONGER = 24
 """Bytes by which a short end may be longer than a shortest text: dates with times and zones are such."""
+_MOST_STATES = 256
+"""Those of dates with times are 100 or so, and those of JSON 764."""
 
 
 class Spellings:
@@ -57,6 +59,20 @@ class Spellings:
         True
         """
         return self.behind(prefix) is not None
+
+    @cached_property
+    def endings(self) -> frozenset[bytes] | None:
+        """What `ending` gives for all beginnings, None where these are too different to try."""
+        states = {self._all: None}
+        work = [self._all]
+        while work:
+            for _, _, state in edges(work.pop()):
+                if state not in states:
+                    states[state] = None
+                    work.append(state)
+            if len(states) > _MOST_STATES:
+                return None
+        return frozenset(end for end in map(shortest, states) if end is not None)
 
     def ending(self, prefix: bytes) -> bytes | None:
         """A short text that ends one that begins so."""

@@ -104,7 +104,7 @@ class Plan:
 
     def __init__(self, ways: tuple[Ways, ...], prices: Prices) -> None:
         self._prices = prices
-        self._ways = tuple(behind for behind, _ in ways)
+        self.ways = tuple(behind for behind, _ in ways)
         self._every = [(number, *way) for number, (behind, _) in enumerate(ways) for way in behind]
 
     @cached_property
@@ -153,17 +153,12 @@ class Plan:
     @cached_property
     def dearest(self) -> tuple[int, ...]:
         """For each of the ways the highest price of a terminal with what is behind it."""
-        return tuple(max(_price(way, self._prices) for way in ways) for ways in self._ways)
-
-    @cached_property
-    def highest(self) -> int:
-        """The highest of all."""
-        return max(self.dearest)
+        return tuple(max(_price(way, self._prices) for way in ways) for ways in self.ways)
 
     @cached_property
     def cheapest(self) -> tuple[int, ...]:
-        """The lowest."""
-        return tuple(min(_price(way, self._prices) for way in ways) for ways in self._ways)
+        """The lowest of them."""
+        return tuple(min(_price(way, self._prices) for way in ways) for ways in self.ways)
 
 
 def _price(way: Way, prices: Prices) -> int:

@@ -74,7 +74,6 @@ def query_language(schema: DatabaseSchema, *, forward: bool = True) -> Attribute
         # A value in the quotes of names has its letter case.
         lexis = replace(lexis, keeps_case=True)
     query = Query(laws=dialect.laws)
-    widest = catalog.widest
     return AttributedLanguage(
-        grammar, query, lexis, known_names, lambda measure: Demands.of(Owing(widest, measure)), told_names
+        grammar, query, lexis, known_names, lambda measure: Demands.of(Owing(catalog, measure)), told_names
     )

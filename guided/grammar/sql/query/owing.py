@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from guided.grammar.attributed.measures import Measure
 from guided.grammar.attributed.pricing import Rise
+from guided.grammar.sql.query.catalog import Catalog
 from guided.grammar.sql.query.relations import bare_columns
 from guided.grammar.sql.query.scope import Clause, Query, conflicts, has_star, unbound, waiting_names
 
@@ -16,11 +17,11 @@ _ARGUMENTS = 8
 
 
 class Owing:
-    """Bounds for what queries demand, in a database of which no relation has more columns than the ``widest``."""
+    """Bounds for what queries over a catalog demand."""
 
-    def __init__(self, widest: int, measure: Measure) -> None:
+    def __init__(self, catalog: Catalog, measure: Measure) -> None:
         text = measure.text
-        self._widest = widest
+        self._widest = catalog.widest
         self._name = measure.name
         self._quotes = text('""')
         self._value = text(",1")

@@ -42,8 +42,8 @@ __all__ = [
 _OPEN, _CLOSE, _COMMA = Sign("("), Sign(")"), Sign(",")
 COMMA = seq(Action(do.heard(",")), _COMMA)
 """A comma that tells expressions apart."""
-_TO_COME = len("NULL::timestamp")
-"""Bytes of an argument of which nothing was read."""
+_TO_COME = "NULL::timestamp"
+"""As much as an argument of which nothing was read."""
 _LATE = (Clause.ORDER, Clause.WINDOW, Clause.QUALIFY)
 _NAMED = {
     "date": ("date",),

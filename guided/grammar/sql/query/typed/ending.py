@@ -19,7 +19,7 @@ from guided.grammar.sql.query.typed.types import ALL, BIT, HELD, cast_targets, i
 __all__ = ["Ending"]
 
 _FRESH = "NULL::timestamptz[]::text"
-"""As much as an expression of which nothing was read, or one operand whose type no operator wants: a value, two casts."""
+"""A value with two casts: an expression of which nothing was read, or an operand whose type no operator wants."""
 _TYPES = ("timestamptz[ ]", "DECIMAL(28,28)")
 """As much as the dearest type of an engine behind a cast."""
 _MOST = 8

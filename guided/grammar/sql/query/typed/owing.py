@@ -176,7 +176,7 @@ class Owing:
         return found
 
     def _columns(self, query: Query) -> int:
-        """What is enough for columns of the result that are still demanded, of a row, or of the list of a source's columns."""
+        """Columns of the result that are still demanded, of a row, or of the list of a source's columns."""
         found = 0
         if query.goals is not None:
             found += sum(self._comma + self._ending.value(goal) for goal in query.goals[len(query.outputs) :])
