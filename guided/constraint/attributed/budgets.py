@@ -57,7 +57,8 @@ class Budgets:
         self._language = rows.language
         measure = rows.counts.measure
         self._pricing = Pricing(self._language.demands(measure))
-        self._excess = measure.excess
+        self._excess = A_NAME * measure.excess
+        """What names that take many tokens within each may add."""
         self._most_excess = int(self._excess.max(initial=0))
         self._reaches: Kept[At, _Reach] = Kept(_KEPT)
         self._far: Kept[At, _Far | None] = Kept(_ENDS)
@@ -123,7 +124,7 @@ class Budgets:
     def enough(self, at: At) -> int | None:
         """Tokens that are enough behind any one of a mask, told without a look at places there; None: not known."""
         far = self._far_of(at)
-        return None if far is None else max(far.values()) + A_NAME * self._most_excess
+        return None if far is None else max(far.values()) + self._most_excess
 
     def _far_of(self, at: At) -> _Far | None:
         """The same by the lexemes that are over in tokens, but for names of many tokens within one."""
@@ -144,18 +145,16 @@ class Budgets:
         return found
 
     def _doubtful(self, at: At, limit: int) -> tokenset.Row | None:
-        """The tokens of which it is not told that so many are enough behind them; None where that is each."""
+        """The tokens of which it is not told that so many are enough behind them; None where it is of none."""
         far = self._far_of(at)
         if far is None:
             return None
-        bad = [key for key, most in far.items() if most > limit]
-        room = (limit - max((most for most in far.values() if most <= limit), default=limit)) // A_NAME
-        found = tokenset.of_flags(self._excess > room)
-        for signs, others in bad:
-            if signs + others == 0:
-                return None
-            found |= self._rows.walks.with_lexemes(signs, others)
-        return found
+        counts, of = self._rows.walks.lexemes
+        most = np.zeros(counts.shape[1], np.int64)
+        for (signs, others), enough in far.items():
+            some = (counts[0] >= signs) & (counts[1] >= others)
+            most[some] = np.maximum(most[some], enough)
+        return tokenset.of_flags(most[of] + self._excess > limit)
 
     # Listed lexemes ------------------------------------------------------------------------------------------------
 

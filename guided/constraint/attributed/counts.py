@@ -74,7 +74,7 @@ class TokenMeasure(PerVocabulary):
             best = len(text) - begin
             node: int | None = 0
             for at in range(begin, len(text)):
-                node = children(node).get(text[at])
+                node = children(node).get(text[at]) if node is not None else None
                 if node is None:
                     break
                 if found[at + 1] + 1 < best and offsets[node + 1] > offsets[node]:

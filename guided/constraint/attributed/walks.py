@@ -57,6 +57,15 @@ class Crossing(NamedTuple):
     """May another name follow in a token?"""
 
 
+class Lexemes(NamedTuple):
+    """The most signs and other lexemes that may be over in tokens."""
+
+    counts: NDArray[np.int64]
+    """``int64[2, n]``: those of each kind of token."""
+    of: NDArray[np.int64]
+    """``int64[size]``: the kind of each token."""
+
+
 @dataclass(frozen=True, eq=False)
 class Walked:
     """The tokens that a lexeme in progress may be, and where it ends within others."""
@@ -106,7 +115,6 @@ class Walks(PerVocabulary):
         self._longest_word = int(self._in_words.max(initial=0))
         self._long: dict[int, tokenset.Row] = {}
         self.nothing = Walked(np.zeros(self._words, np.uint32), ())
-        self._over: dict[tuple[int, int], tokenset.Row] = {}
 
     # Nodes ---------------------------------------------------------------------------------------------------------
 
@@ -151,13 +159,12 @@ class Walks(PerVocabulary):
             found = self._long[most] = tokenset.of_flags(self._lengths > most)
         return found
 
-    def with_lexemes(self, signs: int, others: int) -> tokenset.Row:
-        """The tokens in which so many signs and other lexemes may be over, and perhaps more."""
-        found = self._over.get((signs, others))
-        if found is None:
-            has = (self._lexemes[0] >= signs) & (self._lexemes[1] >= others)
-            found = self._over[signs, others] = tokenset.of_flags(has)
-        return found
+    @cached_property
+    def lexemes(self) -> Lexemes:
+        """How many lexemes may be over in each token."""
+        signs, others = self._lexemes
+        counts, of = np.unique(np.stack([signs, others]), axis=1, return_inverse=True)
+        return Lexemes(counts, of.reshape(-1))
 
     @cached_property
     def _lexemes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
