@@ -145,9 +145,9 @@ class Budgets:
         return found
 
     def _doubtful(self, at: At, limit: int) -> tokenset.Row | None:
-        """The tokens of which it is not told that so many are enough behind them; None where it is of none."""
+        """The tokens of which it is not told that so many are enough behind them; None where that is each."""
         far = self._far_of(at)
-        if far is None:
+        if far is None or far.get((0, 0), 0) > limit:
             return None
         counts, of = self._rows.walks.lexemes
         most = np.zeros(counts.shape[1], np.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,7 @@ from guided import tokenset
 from guided.constraint.attributed import AttributedConstraint, budgets
 from guided.grammar.sql import Column, DatabaseSchema, Table
 from guided.grammar.sql.query.language import query_language
+from guided.vocab.spelled import spell
 from tests.amounts import ALL, crossed, each, some
 from tests.unit.constraint.attributed.test_masks import DIALECTS, PIECES
 from tests.unit.grammar.sql.query.random_queries import begun
@@ -118,8 +120,10 @@ def test_what_is_enough_behind_all_tokens_is_enough_behind_each() -> None:
         ]
         pieces = {text[at : at + rng.randint(2, 24)].encode() for text in texts for at in range(0, len(text), 4)}
         crafted = {b"(select * from singer union select ", b"),(", b"((((", b"))))", b", age)", b"with a as (select "}
+        # Half of them have each word as one token, as tokenizers have.
+        words = {word.encode() for text in texts for word in re.findall(r" ?\w+", text)} if seed % 2 else set()
         tokens = [bytes([byte]) for byte in range(256)] + sorted(
-            piece for piece in pieces | crafted | set(VOCABULARIES["words"]) if len(piece) > 1
+            piece for piece in pieces | crafted | words | set(VOCABULARIES["words"]) if len(piece) > 1
         )
         vocabulary = guided.Vocabulary.from_tokens([*tokens, None], eos_ids=[len(tokens)])
         constraint = AttributedConstraint(language, vocabulary)
@@ -137,7 +141,8 @@ def test_what_is_enough_behind_all_tokens_is_enough_behind_each() -> None:
                         for token in {*ids[-20:], *rng.sample(ids, min(20, len(ids)))}:
                             after = constraint._rows.after(at, token)
                             assert after is not None
-                            assert language.price(after) <= enough, (at.reading, at.text, tokens[token])
+                            end = spell(vocabulary, language.rest(after))
+                            assert len(end) <= enough, (at.reading, at.text, tokens[token])
                 state = constraint.advance(state, byte)
                 assert state
     assert told > some(72, 12)
