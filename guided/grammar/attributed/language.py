@@ -485,7 +485,7 @@ class AttributedLanguage:
             case Reading.STRING:
                 tail = bytes([low for low in (utf8[1],) if utf8[0]]) + b"\x80" * max(0, utf8[0] - 1)
                 if self.is_free(place):
-                    yield b"''" if text == b"\\" else tail + b"'"
+                    yield b"''" if self.lexis.escapes and text == b"\\" else tail + b"'"
                 yield from (ending.replace(b"'", b"''") + b"'" for ending in self._value_endings(place, text))
             case Reading.NAME:
                 yield from self._name_endings(at)

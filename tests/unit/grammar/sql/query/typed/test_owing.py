@@ -81,6 +81,16 @@ def test_the_price_of_a_plain_text_is_low(dialect: str, text: str, most: int) ->
     assert len(language.rest(at)) <= language.price(at) <= most
 
 
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_string_of_a_backslash_has_an_end(dialect: str) -> None:
+    """It is kept as it is read, and escapes nothing."""
+    language = language_of(dialect, 0, True)
+    at: Any = language.start
+    for byte in b"SELECT '\\":
+        at = language.step(at, byte)
+    assert language.rest(at) == b"'"
+
+
 @pytest.mark.parametrize("begun", ["(", "((", "( VALUE", "(SELECT 1 UNION ("])
 def test_values_begin_only_where_they_have_an_end(begun: str) -> None:
     """DuckDB has none in a bracket with which a query begins."""
