@@ -39,11 +39,8 @@ Those of remembered ends count as well, so that a mask depends on the state and 
 """
 _A_BYTE = 6
 """Bytes that one of a token adds to what is enough for an end: three while it is read, three as a name that waits."""
-_FEW = 1024
-"""Tokens that are judged one by one rather than by what is behind them all.
-
-With 512 tokens hard queries on PostgreSQL come to 150 to 650: one takes some milliseconds, and the searches of places
-took 18 s where 330 tokens were doubtful."""
+_FEW = 8
+"""Tokens that are judged one by one, a millisecond each, rather than by the places to which they lead."""
 _OPEN = {Reading.NUMBER: 1, Reading.STRING: 5, Reading.WORD: 1, Reading.NAME: 5}
 """Tokens that are enough to end a free lexeme anywhere: a digit; the rest of a character, of an escape, and a quote; a
 letter that makes a name one that means nothing."""
@@ -75,31 +72,21 @@ class Budgets:
     def row(self, at: At, limit: int, row: tokenset.Row) -> tokenset.Row:
         """Of a mask, tokens behind which ``limit`` others are enough to end the text: perhaps not all such tokens."""
         doubtful = self._doubtful(at, limit)
-        if doubtful is not None:
-            doubtful &= row
-            if tokenset.count(doubtful) <= _FEW:
-                found = row & ~doubtful
-                fitting = self._fitting(at, tokenset.ids(doubtful).tolist(), limit)
-                tokenset.add_all(found, np.array(fitting, np.int64))
-                return found
-        reach = self.prepare(at)
-        if limit >= reach.all_tokens:
-            return row
-        found = np.zeros_like(row)
-        others = np.zeros_like(row)
-        for most, group in reach.groups:
-            if group.free is not None:
-                found |= self._short_enough(at, most, group, limit)
-            elif most <= limit:
-                found |= group.tokens
-            else:
-                others |= group.tokens
-        # What was doubtful in the mask is not in its groups.
-        found &= row
-        others &= row & ~found
-        fitting = self._fitting(at, tokenset.ids(others).tolist(), limit)
-        if fitting:
-            tokenset.add_all(found, np.array(fitting, np.int64))
+        doubtful = row.copy() if doubtful is None else doubtful & row
+        if tokenset.count(doubtful) > _FEW:
+            reach = self.prepare(at)
+            if limit >= reach.all_tokens:
+                return row
+            for most, group in reach.groups:
+                if not (group.tokens & doubtful).any():
+                    continue
+                if group.free is not None:
+                    doubtful &= ~self._short_enough(at, most, group, limit)
+                elif most <= limit:
+                    doubtful &= ~group.tokens
+        found = row & ~doubtful
+        fitting = self._fitting(at, tokenset.ids(doubtful).tolist(), limit)
+        tokenset.add_all(found, np.array(fitting, np.int64))
         return found
 
     def _reach_of(self, at: At) -> _Reach:
@@ -110,16 +97,24 @@ class Budgets:
             return _Reach(UNKNOWN, ((UNKNOWN, Group(at.place, row, None)),))
         found: list[tuple[int, Group]] = []
         farthest = 0
-        read = _A_BYTE * len(at.text) * _is_free_name(self._language, at)
+        measure = self._rows.counts.measure
+        read = A_NAME * measure.own(at.text) * _is_free_name(self._language, at)
         behind: dict[Place, int] = {}
         for group in groups:
             place = group.place
-            if group.free is None and place not in behind:
-                behind[place] = self._language.most(place)
-            most = read + (behind[place] if group.free is None else self._language.pricing.most(place))
+            if place not in behind:
+                behind[place] = self._behind(place)
+            most = read + behind[place]
             found.append((most, group))
-            farthest = max(farthest, most + _A_BYTE * self._rows.walks.longest * (group.free is not None))
+            farthest = max(farthest, most + A_NAME * measure.most_names * (group.free is not None))
         return _Reach(farthest, tuple(found))
+
+    def _behind(self, place: Place) -> int:
+        """Tokens that are enough behind whatever lexeme begins at a place, but for those of a free name."""
+        if not self._pricing.tells_beyond:
+            return UNKNOWN
+        nodes = self._rows.longest(place)
+        return max(self._pricing.beyond({id(one): one for _, one in place.ways}.values(), ((0, 0, nodes),)).values())
 
     def enough(self, at: At) -> int | None:
         """Tokens that are enough behind any one of a mask, told without a look at places there; None: not known."""
@@ -202,14 +197,15 @@ class Budgets:
         """The tokens of a group that are parts of free lexemes and short enough: by bounds first, else by an end."""
         assert group.free is not None
         tokens = group.tokens
-        bytes_left = (limit - most) // _A_BYTE
+        told = tokens & ~self._rows.counts.measure.with_names((limit - most) // A_NAME)
+        bytes_left = 0
         for more in (self._bytes_priced, self._bytes_left):
-            long = self._rows.walks.longer_than(max(0, bytes_left))
-            if long is None or not (tokens & long).any():
+            if (told == tokens).all():
                 return tokens
             bytes_left = max(bytes_left, more(at, group.place, group.free, limit))
-        long = self._rows.walks.longer_than(max(0, bytes_left))
-        return tokens if long is None else tokens & ~long
+            long = self._rows.walks.longer_than(bytes_left)
+            told |= tokens if long is None else tokens & ~long
+        return told
 
     def _bytes_priced(self, at: At, place: Place, free: Free, limit: int) -> int:
         """How many bytes a token may have that is part of a free lexeme, by the price behind the shortest."""
@@ -256,12 +252,12 @@ _Far = dict[tuple[int, int], int]
 
 
 class _Reach(NamedTuple):
-    """How many bytes are enough behind the tokens of a mask."""
+    """How many tokens are enough behind those of a mask."""
 
     all_tokens: int
     """Behind any of them."""
     groups: tuple[tuple[int, Group], ...]
-    """Behind each of some, or, if they are free, but for `_A_BYTE` more for each byte of a token."""
+    """Behind each of some, or, if they are free, but for what the names in a token take `A_NAME` times."""
 
 
 class _End(NamedTuple):

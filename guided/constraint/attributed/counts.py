@@ -10,8 +10,8 @@ import re
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from guided import tokenset
 from guided.constraint.attributed.walks import Walks
 from guided.constraint.per_vocabulary import PerVocabulary
 from guided.grammar.attributed.kept import Kept
@@ -61,8 +61,13 @@ class TokenMeasure(PerVocabulary):
         self._names: Kept[str, int] = Kept(_KEPT)
         self._rests: Kept[bytes, int] = Kept(_KEPT)
         self._of_words: Kept[tuple[Words | Spellings, Spelled | None], int] = Kept(_KEPT)
-        self.excess = self._excess(vocabulary)
+        self.excess = np.zeros(vocabulary.size, np.int64)
         """``int64[size]``: by how much the parts of names in each token may take more than `PIECE`."""
+        self._in_names = np.zeros(vocabulary.size, np.int64)
+        self._with_names: dict[int, tokenset.Row] = {}
+        self._survey(vocabulary)
+        self.most_names = int(self._in_names.max(initial=0))
+        """The most that the parts of names in a token take."""
         self.first = max(map(self._lexeme, _FIRST))
         """The first letter of a name, or its quote."""
 
@@ -141,16 +146,27 @@ class TokenMeasure(PerVocabulary):
             self._of_words[words, spelled] = found
         return found
 
-    def _excess(self, vocabulary: Vocabulary) -> NDArray[np.int64]:
-        found = np.zeros(vocabulary.size, np.int64)
+    def with_names(self, most: int) -> tokenset.Row:
+        """The tokens in which the parts of names may take more than so many tokens."""
+        most = max(-1, min(most, self.most_names))
+        found = self._with_names.get(most)
+        if found is None:
+            found = self._with_names[most] = tokenset.of_flags(self._in_names > most)
+        return found
+
+    def _survey(self, vocabulary: Vocabulary) -> None:
+        """Find what parts of names take that are within tokens."""
         tokens = [vocabulary.token_bytes(token) or b"" for token in range(vocabulary.size)]
         known = frozenset(tokens)
         for token, text in enumerate(tokens):
             quoted = [text, *(part for quote in _QUOTES if quote in text for part in text.split(quote))]
-            parts = {part for part in (*_RUN.findall(text), *quoted) for part in (part, part.lower())}
-            more = (self.fewest(part)[0] - PIECE for part in parts - known if len(part) > PIECE)
-            found[token] = sum(excess for excess in more if excess > 0)
-        return found
+            takes = [
+                max(1 if form in known else self.fewest(form)[0] for form in (part, part.lower()))
+                for part in {*_RUN.findall(text), *quoted}
+                if part
+            ]
+            self._in_names[token] = sum(takes)
+            self.excess[token] = sum(max(0, one - PIECE) for one in takes)
 
 
 class _Plan(NamedTuple):

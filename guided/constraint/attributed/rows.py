@@ -110,6 +110,15 @@ class Rows:
             self.memory.remember(key, log, found, found.words.nbytes + found.tokens.nbytes)
         return found
 
+    def longest(self, place: Place) -> int:
+        """The most tokens of nodes behind a lexeme that begins at a place, and of what is left of it."""
+        measure = self.counts.measure
+        quotes = (*self.language.lexis.quotes, *self.language.lexis.text_quotes)
+        sets = [words for quote in quotes for words, _ in self.language.quoted_sets(place, ord(quote))[0]]
+        rests = [self.counts.longest_name(place), *(measure.rest_of_name(words, Spelled.ANY) for words in sets)]
+        rests += [measure.rest_of_any(values) for _, _, values in place.literals if values is not None]
+        return self.counts.begun(place.plan) + max(rests) + _CLOSED
+
     def _written(self, at: At, told: bool) -> _Writing:
         """The row of a state, and what was found on the way."""
         writing = _Writing(self, self.language, told)

@@ -381,19 +381,6 @@ class AttributedLanguage:
         place = None if state is None else self.resolved(state)
         return None if state is None or place is None else (state, place)
 
-    def most(self, place: Place) -> int:
-        """Bytes that are enough to end a text behind a place, in whatever lexeme that begins there.
-
-        Each byte of a free name adds three at most: in this lexeme, or in those before it in a token.
-        """
-        listed = [words for words, _ in self.word_sets(place)]
-        for quote in (*self.lexis.quotes, *self.lexis.text_quotes):
-            listed += [words for words, _ in self.quoted_sets(place, ord(quote))[0]]
-        values = [values for _, _, values in place.literals if values is not None]
-        # A name may be written in quotes.
-        longest = max((3 * words.longest + 2 for words in listed), default=2)
-        return self.pricing.most(place) + max([longest, *(some.longest_quoted + 2 for some in values)])
-
     # What may come -------------------------------------------------------------------------------------------------
 
     def following(self, at: At) -> tuple[int, ...]:

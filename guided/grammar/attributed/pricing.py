@@ -10,8 +10,6 @@ from guided.grammar.attributed.threads import Place
 
 __all__ = ["Demands", "Pricing", "Rise"]
 
-_NAMED = 128
-"""Bytes that a name may demand of the text behind it beside its own, where nothing else is said."""
 _OWED = 1 << 14
 """Attributes whose demands are remembered."""
 
@@ -32,7 +30,6 @@ class Rise(NamedTuple):
 
 class _Owing(Protocol):
     def owed(self, attribute: Any, /) -> int: ...
-    def named(self, attribute: Any, /) -> int: ...
     def rises(self, attribute: Any, /) -> Rise: ...
 
 
@@ -41,22 +38,20 @@ class Demands(NamedTuple):
 
     owed: Callable[[Any], int] = lambda _: 0
     """A bound for it, beside the prices of the nodes still to be read."""
-    named: Callable[[Any], int] = lambda _: _NAMED
-    """What it may be besides when one more name was read, but for three times the name itself."""
     rises: Callable[[Any], Rise] | None = None
     """What it may be besides whatever is read; None where that is not known."""
 
     @classmethod
     def of(cls, owing: _Owing) -> Demands:
         """Those that an object tells."""
-        return cls(owing.owed, owing.named, owing.rises)
+        return cls(owing.owed, owing.rises)
 
 
 class Pricing:
     """Prices of places."""
 
     def __init__(self, demands: Demands) -> None:
-        self._owed, self._named, self._rises = demands
+        self._owed, self._rises = demands
         # By address, with the attribute itself, so that no other comes to have it meanwhile.
         self._owes: Kept[int, tuple[Any, int]] = Kept(_OWED)
 
@@ -77,14 +72,6 @@ class Pricing:
         if place.least is None and any(price <= limit for price in self._behind(place, place.plan.cheapest)):
             return True
         return self.least(place) <= limit
-
-    def most(self, place: Place) -> int:
-        """What is enough behind whatever lexeme begins at a place; the rest of the lexeme comes on top."""
-        found = place.most
-        if found is None:
-            named = max((self._named(one) for _, one in place.ways), default=0) if place.plan.names else 0
-            found = place.most = named + max(self._behind(place, place.plan.dearest))
-        return found
 
     def _behind(self, place: Place, prices: tuple[int, ...]) -> Iterable[int]:
         """What is enough from the terminals that may come, for each of the attributes."""

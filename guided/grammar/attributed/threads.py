@@ -151,13 +151,8 @@ class Plan:
         return tuple((number, one, stack) for number, one, stack in self._every if isinstance(one, Literal))
 
     @cached_property
-    def dearest(self) -> tuple[int, ...]:
-        """For each of the ways the highest price of a terminal with what is behind it."""
-        return tuple(max(_price(way, self._prices) for way in ways) for ways in self.ways)
-
-    @cached_property
     def cheapest(self) -> tuple[int, ...]:
-        """The lowest of them."""
+        """For each of the ways the lowest price of a terminal with what is behind it."""
         return tuple(min(_price(way, self._prices) for way in ways) for ways in self.ways)
 
 
@@ -187,7 +182,6 @@ class Place:
         self.reached: dict[Lexeme, list[Thread]] = {}
         """The places, and the threads, that `Threads` has found behind lexemes."""
         self.least: int | None = None
-        self.most: int | None = None
         """Bytes to an end, as `guided.grammar.attributed.pricing` has found them."""
         self.listed: Words | None = None
         """The words that may come, as `guided.grammar.attributed.language` has found them."""

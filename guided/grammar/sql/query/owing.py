@@ -12,8 +12,6 @@ __all__ = ["Owing"]
 
 _DEFINED = ' WINDOW "" AS(PARTITION BY 1 ORDER BY 1 RANGE 1 PRECEDING)'
 """As much as the definition of a window."""
-_ARGUMENTS = 8
-"""No function must have more."""
 
 
 class Owing:
@@ -58,22 +56,6 @@ class Owing:
             # A qualifier, whose column is still to be named; a query around may have to bind it.
             found += self._joined + 2 * self._name(query.name) + 2 * self._column
         return found
-
-    def named(self, query: Query) -> int:
-        """What a query may owe besides when one more name is read.
-
-        That is a source which has it, or the definition of a window, or arguments; and a table in FROM may have the
-        names that wait once more, so that USING must make them one.
-        """
-        waits = 0
-        is_open = False
-        at: Query | None = query
-        while at is not None:
-            if not at.bound:
-                is_open = True
-                waits += sum(map(self._again, waiting_names(at)))
-            at = at.parent
-        return waits + (max(self._source + 2 * self._column, self._window) if is_open else _ARGUMENTS * self._value)
 
     def rises(self, query: Query) -> Rise:
         """What a query may owe besides while more lexemes are read.

@@ -121,11 +121,6 @@ class Owing:
         )
         return Rise(self._ending.fresh + part, other, once, late, 2 if is_starred else 3)
 
-    def named(self, query: Query) -> int:
-        """What a query may owe besides when one more name is read."""
-        rise = self.rises(query)
-        return rise.other + rise.once
-
     # Expressions ---------------------------------------------------------------------------------------------------
 
     def _expressions(self, query: Query) -> int:
