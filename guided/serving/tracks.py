@@ -39,13 +39,15 @@ class Tracks:
         self._lines[:, kernels.TOKEN] = kernels.NOTHING
         self._masks = np.zeros((rows + 1, words), np.uint32)
         self._masks[FREE] = ~np.uint32(0)
-        self._tokens = np.zeros((rows + 1, kernels.MOST), np.int64)
+        # With one more, for that which is noted.
+        self._tokens = np.zeros((rows + 1, kernels.MOST + 1), np.int64)
         self._names = np.zeros((rows + 1, kernels.POOL), np.uint8)
         self._left = np.zeros((rows + 1, 2), np.int64)
         self._order = np.zeros(0, np.int64)
         # An entry of these costs a third of an array's.
         self.numbers = self._lines.reshape(-1).data
         self.bits = self._masks.reshape(-1).data.cast("B")
+        self._row_bytes, self._n = 4 * words, 32 * words
         self._left_numbers = self._left.reshape(-1).data
         self._constraints: list[Constraint | None] = [None] * (rows + 1)
         """Whose kernels may go on, by line."""
@@ -53,6 +55,8 @@ class Tracks:
         """What is held while they do."""
         self._renewals: list[Callable[[], int] | None] = [None] * (rows + 1)
         self._backs: list[Back | None] = [None] * (rows + 1)
+        self._ends: list[tuple[int, ...]] = [()] * (rows + 1)
+        """The ends of text, by line."""
         self._unused = list(range(rows, FREE, -1))
         self._is_seated = False
         """Are rows where they were when masks were copied last?"""
@@ -62,6 +66,7 @@ class Tracks:
         """A line for a text, whose mask may be known."""
         line = self._unused.pop()
         constraint = matcher.constraint
+        self._ends[line] = constraint.vocabulary.eos_ids
         self._constraints[line] = self._locks[line] = None
         if isinstance(constraint, Constraint) and matcher.most_tokens is None:
             self._constraints[line], self._locks[line] = constraint, constraint.lock
@@ -73,11 +78,31 @@ class Tracks:
         place.enter(mask)
         return place
 
-    def give_back(self, place: Place) -> None:
-        """Let a line go; its matcher will find out where it is if it is asked."""
-        place.hand_over()
-        self._constraints[place.line] = self._locks[place.line] = None
-        self._unused.append(place.line)
+    def give_back(self, place: Place) -> NDArray[np.int64]:
+        """Let a line go: the tokens, the noted one as well, of which its matcher does not know (`Matcher.note_all`)."""
+        line, at = place.line, place.line * kernels.FIELDS
+        numbers = self.numbers
+        n = 0 if numbers[at + kernels.MODE] == Mode.OUTSIDE else numbers[at + kernels.N_TOKENS]
+        if numbers[at] >= 0:
+            self._tokens[line, n] = numbers[at]
+            n += 1
+        numbers[at], numbers[at + kernels.MODE] = kernels.UNKNOWN, Mode.OUTSIDE
+        self._constraints[line] = self._locks[line] = None
+        self._unused.append(line)
+        return self._tokens[line, :n] & kernels.ENDED - 1
+
+    def note(self, line: int, token: int) -> bool:
+        """Note the token that is sampled from a line's mask; False for what it does not allow, and for ends of text."""
+        numbers, at = self.numbers, line * kernels.FIELDS
+        if (
+            numbers[at] == kernels.NOTHING
+            and 0 <= token < self._n
+            and self.bits[line * self._row_bytes + (token >> 3)] >> (token & 7) & 1
+            and token not in self._ends[line]
+        ):
+            numbers[at] = token
+            return True
+        return False
 
     def seat(self, places: Sequence[Place | None]) -> None:
         """From now on rows are of these lines, in this order; None: without constraint."""
@@ -159,30 +184,17 @@ class Tracks:
 class Place:
     """The line of one text."""
 
-    __slots__ = ("_at", "_bits_at", "_ends", "_matcher", "_n", "_tracks", "line")
+    __slots__ = ("_at", "_matcher", "_tracks", "line")
 
     def __init__(self, tracks: Tracks, line: int, matcher: Matcher) -> None:
         self._tracks = tracks
         self.line = line
         self._matcher = matcher
         self._at = line * kernels.FIELDS
-        words = tracks._masks.shape[1]
-        self._bits_at = 4 * words * line
-        self._n = 32 * words
-        self._ends = matcher.constraint.vocabulary.eos_ids
 
     def note(self, token: int) -> bool:
-        """Note the token that is sampled from the mask; False for what it does not allow, and for ends of text."""
-        tracks, at = self._tracks, self._at
-        if (
-            tracks.numbers[at] == kernels.NOTHING
-            and 0 <= token < self._n
-            and tracks.bits[self._bits_at + (token >> 3)] >> (token & 7) & 1
-            and token not in self._ends
-        ):
-            tracks.numbers[at] = token
-            return True
-        return False
+        """As `Tracks.note`."""
+        return self._tracks.note(self.line, token)
 
     @property
     def noted(self) -> int:
@@ -202,22 +214,12 @@ class Place:
         n = numbers[at + kernels.N_TOKENS]
         if n:
             numbers[at + kernels.N_TOKENS] = 0
-            taken: list[int] = tracks._tokens[self.line, :n].tolist()
+            taken = tracks._tokens[self.line, :n]
             own, back = numbers[at + kernels.OWN], tracks._backs[self.line]
             if back is not None and numbers[at + kernels.MODE] != Mode.IDLE:
-                own = back(own, taken)
-            self._matcher.go_on(_tokens(taken), own)
+                own = back(own, taken.tolist())
+            self._matcher.go_on((taken & kernels.ENDED - 1).tolist(), own)
         numbers[at + kernels.MODE] = Mode.OUTSIDE
-
-    def hand_over(self) -> None:
-        """Have the matcher know all tokens, the noted one as well, and not yet what they lead to."""
-        numbers, at = self._tracks.numbers, self._at
-        n = 0 if numbers[at + kernels.MODE] == Mode.OUTSIDE else numbers[at + kernels.N_TOKENS]
-        tokens = _tokens(self._tracks._tokens[self.line, :n].tolist())
-        if self.noted >= 0:
-            tokens.append(self.noted)
-        self._matcher.note_all(tokens)
-        numbers[at], numbers[at + kernels.MODE] = kernels.UNKNOWN, Mode.OUTSIDE
 
     def enter(self, mask: KeptRow | None, moves: bool = True) -> None:
         """The mask of the next token, if it is known; and kernels may move the text where they know what matters."""
@@ -243,8 +245,3 @@ class Place:
         containers = track.depth, track.arrays, track.names
         for i, number in enumerate((track.mode, track.own, loops, *containers, len(used), len(name), track.is_free, 0)):
             numbers[at + kernels.MODE + i] = number
-
-
-def _tokens(taken: Sequence[int]) -> list[int]:
-    """Tokens without what was said of them."""
-    return [token & kernels.ENDED - 1 for token in taken]

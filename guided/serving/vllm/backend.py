@@ -43,7 +43,7 @@ class GuidedGrammar(StructuredOutputGrammar):
     ends of text, and the token that is sampled from it is not accepted.
     """
 
-    __slots__ = ("_first", "_matcher", "failed", "place")
+    __slots__ = ("_first", "_late", "_matcher", "failed", "place")
 
     def __init__(self, matcher: Matcher) -> None:
         self._matcher = matcher
@@ -52,6 +52,8 @@ class GuidedGrammar(StructuredOutputGrammar):
         """The mask of the next token, where it was made before the first step."""
         self.place: Place | None = None
         """Where the request is among those of a step, while it is."""
+        self._late: NDArray[np.int64] | None = None
+        """Tokens of which the matcher was not told when it was no more: mostly nobody asks again."""
 
     @property
     def matcher(self) -> Matcher:
@@ -63,6 +65,9 @@ class GuidedGrammar(StructuredOutputGrammar):
             if token >= 0:
                 place.forget()
                 self._settle(token)
+        elif self._late is not None:
+            self._matcher.note_all(self._late.tolist())
+            self._late = None
         return self._matcher
 
     def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:
@@ -138,9 +143,15 @@ class GuidedGrammar(StructuredOutputGrammar):
 
     def sit(self, tracks: Tracks) -> Place:
         """Take a place among the requests of a step."""
-        self.place = tracks.take(self._matcher, self._first)
+        self.place = tracks.take(self.matcher, self._first)
         self._first = None
         return self.place
+
+    def leave(self, tracks: Tracks) -> None:
+        """Give it back, if there is one."""
+        if self.place is not None:
+            self._late = tracks.give_back(self.place)
+            self.place = None
 
     def is_terminated(self) -> bool:
         """Whether an end-of-text token was accepted: those are never only noted."""
@@ -185,7 +196,8 @@ class GuidedBackend(StructuredOutputBackend):
         self._by_line: dict[int, GuidedGrammar] = {}
         self.requests: list[Any] = []
         """Those of the last step, where whoever asked for it says so."""
-        self._places: dict[int, Place] = {}
+        self._lines: dict[int, int] = {}
+        """Of their rows, by the requests' ids."""
 
     def compile_grammar(
         self, request_type: Any, grammar_spec: str, stop_token_ids: set[int] | None = None
@@ -243,13 +255,14 @@ class GuidedBackend(StructuredOutputBackend):
         self.requests = requests
         # By identity: that of a request which is held is nobody else's.
         places = [None if each is None else each.place for each in self._seated] if requests else []
-        self._places = {
-            id(request): place for request, place in zip(requests, places, strict=False) if place is not None
+        self._lines = {
+            id(request): place.line for request, place in zip(requests, places, strict=False) if place is not None
         }
 
-    def place_of(self, request: Any) -> Place | None:
-        """The place of one of them."""
-        return self._places.get(id(request))
+    def note(self, request: Any, token: int) -> bool:
+        """Note the token that is sampled for one of them; False for what more has to be done for."""
+        line = self._lines.get(id(request))
+        return line is not None and self._tracks is not None and self._tracks.note(line, token)
 
     def fill_again(self, threads: int = 1) -> None:
         """Write the masks of a step of the same requests as the last one."""
@@ -266,9 +279,8 @@ class GuidedBackend(StructuredOutputBackend):
             return
         stays = {id(grammar) for grammar in grammars}
         for grammar in self._seated:
-            if grammar is not None and id(grammar) not in stays and grammar.place is not None:
-                tracks.give_back(grammar.place)
-                grammar.place = None
+            if grammar is not None and id(grammar) not in stays:
+                grammar.leave(tracks)
         places = [None if each is None else each.place or each.sit(tracks) for each in grammars]
         self._by_line = {each.place.line: each for each in grammars if each is not None and each.place is not None}
         tracks.seat(places)

@@ -161,8 +161,7 @@ def _accepting(method: Any) -> Any:
         backend = self.backend
         if not getattr(backend, "always", False):
             return method(self, request, new_token_ids)
-        place = backend.place_of(request)
-        if place is not None and len(new_token_ids) == 1 and place.note(new_token_ids[0]):
+        if len(new_token_ids) == 1 and backend.note(request, new_token_ids[0]):
             return True
         asked = request.structured_output_request
         return asked is None or not new_token_ids or asked.grammar.accept_tokens(request.request_id, new_token_ids)

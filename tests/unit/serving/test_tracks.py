@@ -95,7 +95,7 @@ def test_rows_are_those_of_matchers_one_by_one(seed):
             token = likely(rng, rows[i])
             if token is None:
                 # The text has to end: another begins in its place.
-                tracks.give_back(place)
+                matcher.note_all(tracks.give_back(place).tolist())
                 assert matcher.state == twin.state
                 matchers[i] = Matcher(matcher.constraint)
                 twins[i] = matchers[i].fork()
