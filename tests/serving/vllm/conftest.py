@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -103,13 +104,20 @@ def serving(model_path: str, log: Path) -> Iterator[tuple[str, subprocess.Popen[
         "--structured-outputs-config", '{"backend": "guided"}',
         "--enable-auto-tool-choice", "--tool-call-parser", "hermes",
     ]  # fmt: skip
-    with log.open("w") as output, subprocess.Popen(command, stdout=output, stderr=output) as process:
+    with (
+        log.open("w") as output,
+        subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True) as process,
+    ):
         try:
             _wait(f"http://127.0.0.1:{port}/health", process, log)
             yield f"http://127.0.0.1:{port}", process
         finally:
             process.terminate()
-            process.wait(60)
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:
+                # One that is still starting does not listen; its engine would outlive it.
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 @pytest.fixture(scope="session")
