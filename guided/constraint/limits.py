@@ -24,5 +24,8 @@ class Limits:
     """Memory for remembered masks of one constraint; the least recently made half is dropped when it is full."""
     steps: int = 1 << 20
     """Remembered ``(state, token) -> state`` steps of one constraint, 100 bytes each; the older half is dropped."""
+    live_states: int = 1 << 12
+    """States of a live language (a database's, a monitor's) that are kept at most; others are read again from their
+    texts when they are asked for.  One takes 9 KB for SQLite, and some 100 KB where types are followed."""
     forced_bytes: int = 65_536
     """Longest text that ``forced`` returns at once."""

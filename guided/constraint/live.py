@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from guided import tokenset
 from guided.collection import hold, release
 from guided.constraint.limits import Limits
+from guided.constraint.states import States
 from guided.errors import LimitError, VocabularyError
 from guided.kernels.data.layout import DEAD, FINISHED
 from guided.special_bytes import SENTINEL
@@ -25,6 +26,8 @@ from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["LiveConstraint", "LiveLanguage", "TokenTree", "name_bytes"]
 
+_ENDS = 1 << 17
+"""Ends that are remembered, some 300 bytes each; the older half is dropped, of states that no text is at any more."""
 _SHOWN = 12
 """Possible next bytes that one explanation names."""
 
@@ -120,14 +123,13 @@ class LiveConstraint:
         """The state after an end-of-text id; only such ids are allowed in it."""
         self._lock = threading.RLock()
         self._tree = TokenTree(vocabulary)
-        self._values: list[Any] = [None, None]
-        self._numbers: dict[Hashable, int] = {}
+        self._states = States(language.start, language.step, FINISHED + 1, self.limits.live_states)
         self._steps: dict[int, int] = {}
         self._ends: dict[int, tuple[int, ...]] = {}
         self._eos = frozenset(vocabulary.eos_ids)
         self._eos_row = self._tree.row(vocabulary.eos_ids)
         self._masks: dict[int, NDArray[np.uint32]] = {}
-        self.start: int = self._number(language.start)
+        self.start = FINISHED + 1
         """The state before any text."""
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -140,13 +142,6 @@ class LiveConstraint:
     def notes(self) -> tuple[str, ...]:
         """What the user should know about how the language is enforced, as far as it has come."""
         return tuple(getattr(self.language, "notes", ()))
-
-    def _number(self, value: Hashable) -> int:
-        number = self._numbers.get(value)
-        if number is None:
-            number = self._numbers[value] = len(self._values)
-            self._values.append(value)
-        return number
 
     def fill_mask(self, state: int, row: NDArray[np.uint32]) -> None:
         """Write the mask of ``state`` to ``row`` (``uint32[n_words]``)."""
@@ -164,7 +159,7 @@ class LiveConstraint:
     def _mask(self, state: int) -> NDArray[np.uint32]:
         found = self._masks.get(state)
         if found is None:
-            at = self._values[state]
+            at = self._states.value(state)
             found = self.language.row(at, self._tree)
             if found is None:
                 found = self._walk(at)
@@ -231,19 +226,15 @@ class LiveConstraint:
         if self.vocabulary.has_special and SENTINEL in data:
             return DEAD
         with self._lock:
-            at = self._values[state]
-            for byte in data:
-                at = self.language.step(at, byte)
-                if at is None:
-                    return DEAD
-            return self._number(at)
+            found = self._states.after(state, data)
+            return DEAD if found is None else found
 
     def is_accepting(self, state: int) -> bool:
         """True when the text may end here."""
         if state <= FINISHED:
             return state == FINISHED
         with self._lock:
-            return self.language.may_end(self._values[state])
+            return self.language.may_end(self._states.value(state))
 
     def forced(self, state: int) -> bytes:
         """The bytes that must come next, empty where there is a choice or the text may end."""
@@ -251,7 +242,7 @@ class LiveConstraint:
             return b""
         out = bytearray()
         with self._lock:
-            at = self._values[state]
+            at = self._states.value(state)
             while len(out) < self.limits.forced_bytes and not self.language.may_end(at):
                 following = self.language.following(at)
                 if len(following) != 1:
@@ -269,7 +260,7 @@ class LiveConstraint:
     def shortest_text(self, state: int) -> bytes:
         """The shortest text that completes a live state."""
         with self._lock:
-            return b"" if state <= FINISHED else self.language.rest(self._values[state])
+            return b"" if state <= FINISHED else self.language.rest(self._states.value(state))
 
     def shortest_completion(self, state: int) -> int:
         """Tokens to the nearest end by the shortest text, the end-of-text token not counted; always achievable."""
@@ -292,6 +283,9 @@ class LiveConstraint:
 
     def _remember(self, state: int, tokens: tuple[int, ...]) -> None:
         """Keep the end of a state, and what is left of it for the states on the way."""
+        if len(self._ends) > _ENDS:
+            for key in list(self._ends)[: _ENDS // 2]:
+                del self._ends[key]
         for place in range(len(tokens) + 1):
             if state not in self._ends or len(self._ends[state]) > len(tokens) - place:
                 self._ends[state] = tokens[place:]
@@ -318,7 +312,7 @@ class LiveConstraint:
                 row[:] = self._eos_row
                 return
             row[:] = self._mask(state)
-            undecided = self.language.unfinished(self._values[state], self._tree, budget - 2)
+            undecided = self.language.unfinished(self._states.value(state), self._tree, budget - 2)
             if undecided is None:
                 undecided = tokenset.ids(row).tolist()
             for token in undecided:
@@ -336,14 +330,15 @@ class LiveConstraint:
         if token in self._eos:
             if self.is_accepting(state):
                 return "the text may end here"
-            return f"the text may not end here: expected {self._expected(self._values[state])}"
+            with self._lock:
+                return f"the text may not end here: expected {self._expected(self._states.value(state))}"
         if state == FINISHED:
             return "the text has ended; only an end-of-text token may follow"
         data = self.vocabulary.token_bytes(token)
         if data is None:
             return f"token {token} is a special token or padding, which never matches text"
         with self._lock:
-            at = self._values[state]
+            at = self._states.value(state)
             for position, byte in enumerate(data):
                 after = self.language.step(at, byte)
                 if after is None:

@@ -46,7 +46,7 @@ class AttributedConstraint(LiveConstraint):
         held = hold()
         try:
             with self._lock:
-                at = self._values[state]
+                at = self._states.value(state)
                 if not self._language.pricing.tells_beyond:
                     # Its ends are told with the mask, which is found once then.
                     self._budgets.prepare(at)
@@ -72,13 +72,13 @@ class AttributedConstraint(LiveConstraint):
         if state <= FINISHED:
             return 0
         with self._lock:
-            return self._language.price(self._values[state])
+            return self._language.price(self._states.value(state))
 
     def _end(self, state: int) -> tuple[int, ...]:
         """The tokens of a short end, no more than a mask has found to be enough."""
         with self._lock:
             found = super()._end(state)
-            known = None if state <= FINISHED else self._budgets.found(self._values[state])
+            known = None if state <= FINISHED else self._budgets.found(self._states.value(state))
             return found if known is None else self._shorter(state, found, known)
 
     def _next_of_end(self, state: int, budget: int) -> int:
@@ -86,7 +86,7 @@ class AttributedConstraint(LiveConstraint):
         tokens = self._end(state)
         if len(tokens) + 1 > budget:
             # Ends of other texts went through this state, and may be longer than its own.
-            tokens = self._shorter(state, tokens, self._budgets.end(self._values[state]))
+            tokens = self._shorter(state, tokens, self._budgets.end(self._states.value(state)))
         if len(tokens) + 1 > budget:
             raise LimitError(
                 f"{budget} tokens are left, but the shortest completion takes {len(tokens)} and the end-of-text token",

@@ -43,7 +43,7 @@ _OTHERS = 1024
 """Heads behind such names that are remembered."""
 _REMEMBERED = 1 << 26
 """Bytes of parts of rows that are remembered, with what was read for them."""
-_SPANS = 1 << 14
+_SPANS = 1 << 10
 """States of which it is remembered how far their tokens lead."""
 _CLOSED = 5
 """Tokens that end a string or name anywhere: the rest of a character and a quote, byte by byte."""

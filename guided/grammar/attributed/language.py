@@ -54,7 +54,7 @@ from guided.grammar.attributed.words import Words, union, words_of
 __all__ = ["AttributedLanguage"]
 
 
-_STEPS, _STATES = 1 << 16, 1 << 14
+_STEPS, _STATES = 1 << 12, 1 << 10
 """Steps and states that are remembered."""
 _QUOTE, _BACKSLASH, _BRACKET = b"'\\("
 _NULL = 0

@@ -79,6 +79,10 @@ class Open(NamedTuple):
 
 _PLACES = 1 << 14
 """Places that are kept: some 100 MB; a mask looks at 8 on average."""
+_ATTRIBUTES = 1 << 15
+"""The same of their attributes: a place in a query whose types are followed has 30, of 1 KB each."""
+_PLANS = 1 << 10
+"""Plans that stay when places are forgotten, some 30 KB each; what is remembered by its stacks is lost with them."""
 Thread = tuple[Stack | None, Any]
 """What is still to be read, and the attribute."""
 Way = tuple[Terminal | None, Stack | None]
@@ -298,7 +302,7 @@ class Threads:
         key = frozenset(ordered)
         found = self._places.get(key) if begun is None else self._parts.get((begun, key))
         if found is None:
-            if len(self._places) + len(self._parts) >= _PLACES:
+            if len(self._places) + len(self._parts) >= _PLACES or len(self._attributes) >= _ATTRIBUTES:
                 self._forget()
             kept = tuple(ordered.values())
             if len(kept) == 1:
@@ -323,17 +327,11 @@ class Threads:
         for place in (*self._places.values(), *self._parts.values()):
             place.followed.clear()
             place.reached.clear()
-        for kept in (
-            self._places,
-            self._parts,
-            self._ways,
-            self._attributes,
-            self._plans,
-            self._behind,
-            self._stacks,
-            self._leads,
-        ):
+        for kept in (self._places, self._parts, self._ways, self._attributes, self._leads):
             kept.clear()
+        if len(self._plans) > _PLANS:
+            for read in (self._stacks, self._behind, self._plans):
+                read.clear()
 
     def _open(self, stack: Stack | None, attribute: Any, begun: Begun | None) -> tuple[Ways, ...]:
         """The terminals that may come at a thread, whose attribute is the one of its kind."""

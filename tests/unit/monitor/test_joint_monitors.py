@@ -257,4 +257,4 @@ def test_parts_are_left_alone():
     state = part.advance_bytes(part.start, b"x")
     both = joint([part, part])
     assert both.advance_bytes(both.start, b"y.a")
-    assert part.language.text(part._values[state]) == b"x"
+    assert part.language.text(part._states.value(state)) == b"x"

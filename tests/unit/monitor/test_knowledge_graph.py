@@ -236,7 +236,7 @@ def test_a_mask_over_a_large_graph_looks_at_a_triple_a_few_times():
             constraint.fill_budget_mask(state, row, 400)
             assert queries.triples.steps - before < 6 * 60_000, text
             # Variables and further patterns, where there are any, leave most to be looked at.
-            following = queries.following(constraint._values[state])
+            following = queries.following(constraint._states.value(state))
             wanted = [byte for byte in b"S?." if byte in following]
             text += bytes([wanted[0] if wanted else rng.choice(following)])
             state = constraint.advance_bytes(constraint.start, text)

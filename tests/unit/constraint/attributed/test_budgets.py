@@ -133,7 +133,7 @@ def test_what_is_enough_behind_all_tokens_is_enough_behind_each() -> None:
             for byte in begun(rng, language, rng.choice([5, 12, 25]))[0].encode():
                 if rng.random() < 0.08:
                     constraint.fill_mask(state, row)
-                    at = constraint._values[state]
+                    at = constraint._states.value(state)
                     enough = constraint._budgets.enough(at)
                     if enough is not None:
                         told += 1
