@@ -29,6 +29,7 @@ from guided.grammar.sql.query.typed.columns.terms import TermQualifier
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.frames import CONDITION, Calling, Operand
 from guided.grammar.sql.query.typed.literals import numbers_of
+from guided.grammar.sql.query.typed.relations import bare_columns
 from guided.grammar.sql.query.typed.scope import Clause, Column, Pending, Query, is_open
 from guided.grammar.sql.query.typed.system import TypeSystem
 from guided.grammar.sql.query.typed.types import ALL, BIT, MADE, SORTABLE, coerces, is_literal, members, only
@@ -70,7 +71,7 @@ def may_aggregate(query: Query) -> bool:
     # What has no order could not be grouped.
     unsorted = any(one.type and not one.local and not SORTABLE & BIT[one.type] for one in query.pending)
     starred = any(output.star is not None for output in query.outputs)
-    return query.clause is Clause.SELECT and not (starred or unsorted or query.distinct_on)
+    return query.clause is Clause.SELECT and not (starred or unsorted or query.distinct_on or query.ungrouped)
 
 
 def may_be_window(query: Query) -> bool:
@@ -79,6 +80,8 @@ def may_be_window(query: Query) -> bool:
 
 
 _NO_WORDS = words_of(())
+_OF_ROWS = ("to_json", "to_jsonb", "row_to_json", "json_agg", "jsonb_agg")
+"""Functions of PostgreSQL whose argument may be a row of a source."""
 
 
 class FunctionName:
@@ -312,6 +315,53 @@ def _columns(query: Query) -> tuple[Column, ...]:
     return _frame(query).columns
 
 
+class RowName:
+    """A source whose rows are the values: json_agg(t).  No column may have its name, which would come first."""
+
+    label = "a table or alias"
+    price = 1
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._qualifier = Qualifier(catalog)
+
+    def allowed(self, query: Query) -> Names:
+        """Sources of the query itself, where no column around has such a name."""
+        if query.outside is not None or query.followed is not None or query.clause not in (Clause.SELECT, Clause.WHERE):
+            return Names(_NO_WORDS)
+        if not query.is_local and (query.is_grouped or query.around_term is not None):
+            return Names(_NO_WORDS)
+        found = self._qualifier.allowed(query)
+        if is_open(query):
+            named = {one.column for one in query.pending if one.qualifier is None}
+        else:
+            bare = bare_columns(query.sources)
+            named = {*bare.unique, *bare.ambiguous}
+        words = found.words if named.isdisjoint(found.words.members) else words_of(found.words.members - named)
+        return Names(words, found.free, frozenset(named))
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query behind it."""
+        frame = _frame(query)
+        found = query.with_top(frame._replace(types=("record",)))._replace(name="", trace=None)
+        found = found._replace(ungrouped=found.ungrouped or not found.is_local)
+        if not is_open(query):
+            return found
+        if any(one.qualifier is None and one.column == name for one in query.pending):
+            return None
+        return found._replace(pending=query.pending | {Pending(name, "*", "", True)}, barred=query.barred | {name})
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """What the qualifier suggests, else the shortest."""
+        names = self.allowed(query)
+        return sorted(names.words.members, key=lambda name: (len(name), name))[:4] or (("a",) if names.free else ())
+
+
+def _may_be_row(query: Query) -> Query | None:
+    """Where a row may be the only argument of a function."""
+    frame = _frame(query)
+    return query if frame.name in _OF_ROWS and not frame.types and not frame.distinct else None
+
+
 class OrderColumn:
     """Such a column, behind its source or as it was written without one."""
 
@@ -367,7 +417,7 @@ def begin_within(query: Query) -> Query | None:
 def call(dialect: TypedDialect, catalog: Catalog, expression: Rule) -> Node:
     """A call of any function."""
     return choice(
-        *_scalars(dialect, expression), *_aggregates(dialect, catalog, expression),
+        *_scalars(dialect, catalog, expression), *_aggregates(dialect, catalog, expression),
         _window_function(dialect, expression), *_spelled(dialect, expression),
     )  # fmt: skip
 
@@ -397,14 +447,23 @@ def made(dialect: TypedDialect, expression: Node) -> list[Node]:
     return [seq(Name(name, Spelled.WORD), _OPEN, arguments(expression), Action(end_call), _CLOSE) for name in names]
 
 
-def _scalars(dialect: TypedDialect, expression: Node) -> list[Node]:
-    some = choice(seq(), arguments(expression))
+def _scalars(dialect: TypedDialect, catalog: Catalog, expression: Node) -> list[Node]:
+    row = RowName(catalog)
+    rows = (seq(Action(_may_be_row), Name(row)),) if dialect.system.spelled else ()
+    some = choice(seq(), arguments(expression), *rows)
     closed = seq(Action(end_call), _CLOSE)
     named = Name(FunctionName(dialect.system.scalars, "scalar", dialect.word_functions), Spelled.WORD)
     called = (seq(Action(do.hears(name)), Keyword(name), Action(calling(name))) for name in dialect.word_functions)
     reserved = choice(*called)
     listed_ = (Action(_may_be_listed),) if dialect.system.lists else ()
-    return [seq(choice(named, reserved), _OPEN, some, closed, *listed_)]
+
+    def there_is(query: Query) -> Query | None:
+        begun = calling("row_to_json")(query)
+        names = None if begun is None else row.allowed(begun)
+        return query if names is not None and (names.free or len(names.words)) else None
+
+    of_row = seq(Action(there_is), words("ROW_TO_JSON"), Action(calling("row_to_json")), _OPEN, Name(row), closed)
+    return [seq(choice(named, reserved), _OPEN, some, closed, *listed_), *((of_row,) if rows else ())]
 
 
 def _aggregates(dialect: TypedDialect, catalog: Catalog, expression: Node) -> list[Node]:
@@ -419,7 +478,8 @@ def _aggregates(dialect: TypedDialect, catalog: Catalog, expression: Node) -> li
     column = choice(Name(OrderColumn()), seq(Name(TermQualifier(_columns)), Sign("."), Name(OrderColumn())))
     by_argument = seq(Action(may_close), Action(has_columns), words("ORDER BY"), listed(directed(column), _COMMA))
     unique = seq(words("DISTINCT"), Action(distinct), some, maybe(by_argument))
-    plain = choice(every, unique, seq(maybe(words("ALL")), some, maybe(ordered)))
+    row = (seq(Action(_may_be_row), Name(RowName(catalog))),) if dialect.system.spelled else ()
+    plain = choice(every, unique, seq(maybe(words("ALL")), choice(some, *row), maybe(ordered)))
     aggregate = seq(
         Name(FunctionName(dialect.system.aggregates, "aggregate"), Spelled.WORD), _OPEN, plain, closed,
         Action(end_kind), maybe(where),

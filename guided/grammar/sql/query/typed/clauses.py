@@ -59,7 +59,9 @@ __all__ = [
     "enter_table",
     "group_all",
     "grouped",
+    "has_demanded",
     "has_window",
+    "is_free",
     "is_sortable",
     "lacks_columns",
     "leave_count",
@@ -71,6 +73,7 @@ __all__ = [
     "next_item",
     "order_all",
     "settled_sources",
+    "stands_for_demanded",
     "term_of",
 ]  # fmt: skip
 
@@ -131,13 +134,36 @@ def _admits(query: Query, name: str, kind: str) -> bool:
     if around is None:
         return True
     return admits(around, name, kind) and not (
-        any(output.name == name for output in query.outputs)
-        and any(pending.qualifier is None and pending.column == name for pending in around.pending)
+        any(output.name == name for output in query.outputs) and _waits(around, name)
     )
+
+
+def _waits(query: Query, name: str) -> bool:
+    """Does a column wait without a qualifier, also in the query around to which ``*`` gives this one's?"""
+    if any(pending.qualifier is None and pending.column == name for pending in query.pending):
+        return True
+    around = query.awaiting if query.is_starred else None
+    return around is not None and _waits(around, name)
+
+
+def _gives(query: Query, name: str, kind: str) -> bool:
+    """May ``*`` give a column, if it is there, to the query around?"""
+    around = query.awaiting if query.is_starred else None
+    if around is None:
+        return True
+    if not admits(around, name, kind):
+        return False
+    bare = bare_columns(query.sources)
+    known = any(output.name == name for output in query.outputs) or name in bare.unique or name in bare.ambiguous
+    return not known or not _waits(around, name)
 
 
 def admits(query: Query, name: str, kind: str, *, joined: bool = True) -> bool:
     """May one more source have such a column, by the names without a qualifier that wait?"""
+    if not _gives(query, name, kind):
+        return False
+    if name in query.barred:
+        return False
     waiting = [pending for pending in query.pending if pending.qualifier is None and pending.column == name]
     if not waiting:
         return True
@@ -156,12 +182,32 @@ def admits(query: Query, name: str, kind: str, *, joined: bool = True) -> bool:
 
 def end_items(query: Query) -> Query | None:
     """Behind the last column: as many as are demanded."""
-    return query if query.goals is None or len(query.outputs) == len(query.goals) else None
+    whole = query.goals is None or len(query.outputs) == len(query.goals) or stands_for_demanded(query)
+    return query if whole else None
 
 
 def lacks_columns(query: Query) -> bool:
     """Are more columns demanded than there are?"""
-    return query.goals is not None and len(query.outputs) < len(query.goals)
+    return query.goals is not None and len(query.outputs) < len(query.goals) and not stands_for_demanded(query)
+
+
+def stands_for_demanded(query: Query) -> bool:
+    """Is ``*`` all columns that are demanded, so that one source must have just these?"""
+    return query.goals is not None and bool(query.outputs) and query.outputs[0].star is not None
+
+
+def has_demanded(query: Query, relation: Relation) -> bool:
+    """Has a source the columns that ``*`` must stand for, if it must?"""
+    goals = query.goals
+    if goals is None or not stands_for_demanded(query):
+        return True
+    kinds = [kind for _, kind in relation.columns]
+    return len(kinds) == len(goals) and all(BIT[kind] & goal for kind, goal in zip(kinds, goals, strict=True))
+
+
+def is_free(query: Query) -> Query | None:
+    """Where any source may stand, also another: ``*`` stands for no columns that are demanded."""
+    return None if stands_for_demanded(query) else query
 
 
 def next_item(query: Query) -> Query | None:
@@ -170,17 +216,26 @@ def next_item(query: Query) -> Query | None:
 
 
 def may_star(query: Query) -> Query | None:
-    """Where ``*`` may stand; where a number of columns is demanded it is not known yet how many these will be."""
-    return None if query.goals is not None or query.aggregated or query.awaiting is not None else query
+    """Where ``*`` may stand behind a source; where columns are demanded it is not known yet which these will be."""
+    return None if query.goals is not None or query.aggregated or not _may_give(query) else query
+
+
+def _may_give(query: Query) -> bool:
+    """May ``*`` give columns to a query that waits: once, and where a query as a source may follow?"""
+    return query.awaiting is None or not (query.is_starred or query.depth > MOST_DEPTH)
 
 
 def all_columns(query: Query) -> Query | None:
-    """``*``."""
-    if may_star(query) is None:
+    """``*``; where columns are demanded it is all of them."""
+    alone = query.goals is not None and not query.outputs and query.awaiting is None and query.depth <= MOST_DEPTH
+    if may_star(query) is None and not alone:
         return None
+    # No column of a source is a literal.
+    goals = None if query.goals is None else tuple(settling(query.system, goal) for goal in query.goals)
     return query._replace(
-        outputs=(*query.outputs, Output(None, "text", "")), needs_from=True, frame=None, around=(), trace=None
-    )
+        outputs=(*query.outputs, Output(None, "text", "")), goals=goals, needs_from=True, frame=None, around=(),
+        trace=None,
+    )  # fmt: skip
 
 
 def all_columns_of(query: Query) -> Query | None:
@@ -221,24 +276,26 @@ def end_on(query: Query) -> Query | None:
 def comma(query: Query) -> Query | None:
     """A comma between sources; not where USING must make one of two columns of a name."""
     waiting = {pending.column for pending in query.pending if pending.qualifier is None}
-    if any(pending.column in waiting for pending in unbound(query) if pending.qualifier is not None):
+    apart = any(pending.column in waiting for pending in unbound(query) if pending.qualifier is not None)
+    if apart or stands_for_demanded(query):
         return None
     return query._replace(commas=True)
 
 
-def cross(query: Query) -> Query:
+def cross(query: Query) -> Query | None:
     """CROSS JOIN."""
-    return query._replace(crossed=True)
+    return None if stands_for_demanded(query) else query._replace(crossed=True)
 
 
 def may_join(query: Query) -> Query | None:
     """JOIN with a condition: not behind a comma, where names before it are not in scope."""
-    return None if query.commas else query
+    return None if query.commas or stands_for_demanded(query) else query
 
 
 def enter_source(query: Query) -> Query | None:
     """Begin a query as a source; it may be deeper than others, since names may wait for it."""
-    begun = within(query, None, sees=False, most=MOST_DEPTH + 1)
+    goals = query.goals if stands_for_demanded(query) else None
+    begun = within(query, goals, sees=False, most=MOST_DEPTH + 1)
     return None if begun is None else begun._replace(is_source=True)
 
 
@@ -271,7 +328,7 @@ def begin_where(query: Query) -> Query:
 
 def begin_group(query: Query) -> Query | None:
     """Before GROUP BY; not where a column could not be named there, or has no order."""
-    if query.distinct_on:
+    if query.distinct_on or query.ungrouped:
         return None
     for output in query.outputs:
         for where, name in output.loose.union(*(term.loose for term in output.terms)):
@@ -339,7 +396,7 @@ def has_window(query: Query) -> Query | None:
 
 def all_rows(query: Query) -> Query | None:
     """HAVING without GROUP BY: all rows are one group."""
-    return None if query.groupings or query.distinct_on else grouped(query._replace(grouped=True))
+    return None if query.groupings or query.distinct_on or query.ungrouped else grouped(query._replace(grouped=True))
 
 
 def grouped(query: Query) -> Query | None:
@@ -401,8 +458,8 @@ def enter_count(query: Query) -> Query | None:
 
 
 def may_count(query: Query) -> Query | None:
-    """Where one may begin: in DuckDB not within a query that may name columns of another."""
-    if query.system.lists and _sees_around(query):
+    """Where one may begin: in DuckDB not of a set operation, nor within a query that may name columns of another."""
+    if query.system.lists and (query.result is not None or _sees_around(query)):
         return None
     return query if enter_count(query) else None
 

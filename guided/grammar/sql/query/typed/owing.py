@@ -8,6 +8,7 @@ from typing import Any
 from guided.grammar.attributed.measures import Measure
 from guided.grammar.attributed.pricing import Rise
 from guided.grammar.sql.query.typed import frames
+from guided.grammar.sql.query.typed.clauses import stands_for_demanded
 from guided.grammar.sql.query.typed.columns.catalog import Catalog
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.ending import Ending
@@ -174,7 +175,12 @@ class Owing:
         """Columns of the result that are still demanded, of a row, or of the list of a source's columns."""
         found = 0
         if query.goals is not None:
-            found += sum(self._comma + self._ending.value(goal) for goal in query.goals[len(query.outputs) :])
+            place = len(query.outputs)
+            if stands_for_demanded(query) and not query.sources:
+                # A sub-query has them.
+                place = 0
+                found += self._listed
+            found += sum(self._comma + self._ending.value(goal) for goal in query.goals[place:])
         if query.clause is Clause.VALUES and query.distinct:
             found += self._null * max(0, len(query.outputs) - query.cell)
         if query.relation is not None and not self._is_table(query, query.relation):

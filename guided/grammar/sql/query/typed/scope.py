@@ -194,6 +194,10 @@ class Query(NamedTuple):
     """In the arguments of a function for which NULL matters: the number of frames around it, else none."""
     cell: int = 0
     """The place in a row of VALUES, or in a list of a source's columns."""
+    barred: frozenset[str] = frozenset()
+    """Names that no column of a source may have, since they were read as something else."""
+    ungrouped: bool = False
+    """Is a row of a source a value of the result, so that rows are not grouped?"""
     digits: int = 0
     """Of a decimal that is a type, before its scale."""
 
@@ -243,6 +247,11 @@ class Query(NamedTuple):
         return self.grouped or self.aggregated
 
     @property
+    def is_starred(self) -> bool:
+        """Are there columns of the result that only the sources will tell?"""
+        return any(output.star is not None for output in self.outputs)
+
+    @property
     def awaiting(self) -> Query | None:
         """The query that waits for names, as whose source this one's columns are given; by its first part only."""
         around = self.parent
@@ -250,8 +259,11 @@ class Query(NamedTuple):
             return None
         if not self.is_source:
             return around.awaiting if around.clause is Clause.VALUES and not around.sources and self.in_part else None
-        waits = around.clause is Clause.FROM and not around.bound and bool(around.pending)
-        return around if waits else None
+        if around.clause is not Clause.FROM or around.bound:
+            return None
+        return (
+            around if around.pending or around.barred or (around.is_starred and around.awaiting is not None) else None
+        )
 
     @property
     def named_tables(self) -> tuple[tuple[str, Relation], ...]:
@@ -278,6 +290,8 @@ def is_open(query: Query) -> bool:
 def refer(query: Query, used: Pending) -> Query | None:
     """The query in which a column was used, None where it has no meaning there."""
     if not query.bound and query.clause is Clause.SELECT:
+        if used.qualifier is None and used.column in query.barred:
+            return None
         if query.is_local:
             used = used._replace(local=True)
         elif query.aggregated and used.type and not SORTABLE & BIT[used.type]:
@@ -485,6 +499,7 @@ def known_names(query: Query) -> frozenset[str]:
             found |= {column for column, _ in relation.columns if column is not None}
         if at.relation is not None:
             found |= {name for name, _ in at.relation.columns if name is not None}
+        found |= at.barred
         found.add(at.name)
         at = at.parent
     return frozenset(found)

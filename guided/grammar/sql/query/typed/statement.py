@@ -40,6 +40,7 @@ from guided.grammar.sql.query.typed.windows import defined_windows, directed
 __all__ = ["select"]
 
 _OPEN, _CLOSE, _COMMA = Sign("("), Sign(")"), Sign(",")
+_CONDITION = " TRUE"
 MOST_POSITION = 40
 """Columns of the result that GROUP BY may name by position."""
 
@@ -210,7 +211,7 @@ def _items(dialect: TypedDialect, catalog: Catalog, body: Node) -> Node:
 def _sources(dialect: TypedDialect, catalog: Catalog, body: Node, query: Node) -> Node:
     settled = Action(clauses.settled_sources)
     functions = rows(dialect, body)
-    plain = choice(_source(dialect, catalog, query), functions)
+    plain = choice(_source(dialect, catalog, query), seq(Action(clauses.is_free), functions))
     lateral = _derived(dialect, query, lateral=True)
     beside = choice(plain, lateral)
     joined = choice(_source(dialect, catalog, query, joined=True), lateral, functions)
@@ -219,7 +220,7 @@ def _sources(dialect: TypedDialect, catalog: Catalog, body: Node, query: Node) -
     shared = _table(dialect, catalog, joined=True, merged=True)
     merged = listed(Name(sources.MergedColumn(catalog)), seq(Action(sources.may_merge), _COMMA))
     using = seq(Action(sources.may_merge), words("USING"), _OPEN, merged, settled, _CLOSE)
-    on = seq(words("ON"), settled, Action(clauses.begin_on), body, Action(clauses.end_on))
+    on = seq(words("ON"), settled, Action(clauses.begin_on, _CONDITION), body, Action(clauses.end_on))
     outer = maybe(words("OUTER"))
     full = seq(words("FULL"), outer)
     inner = seq(maybe(words("INNER")), words("JOIN"), joined)

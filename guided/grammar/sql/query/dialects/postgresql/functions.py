@@ -247,5 +247,6 @@ overlaps: timetz timetz timetz timetz>bool; time time time time>bool; time inter
     timestamptz interval timestamptz timestamptz>bool; timestamp timestamp timestamp timestamp>bool;
     timestamp interval timestamp interval>bool; timestamp timestamp timestamp interval>bool;
     timestamp interval timestamp timestamp>bool
+row_to_json: record>json
 """
-"""What is no call as it is written: the rows beside OVERLAPS."""
+"""What is no call as others are: the rows beside OVERLAPS, and what has a row as its argument."""

@@ -48,6 +48,8 @@ class TableName:
             and not self.merged
             and not any(pending.qualifier is None for pending in query.pending)
             and not query.distinct
+            and not query.is_starred
+            and not query.barred
         ):
             return Names(self.catalog.tables)
         return Names(words_of(name for name, relation in named.items() if self._fits(query, relation)))
@@ -62,12 +64,16 @@ class TableName:
         """Agree its columns with what waits for them?"""
         if query.distinct and not relation.is_sortable and any(output.star is not None for output in query.outputs):
             return False
+        if not clauses.has_demanded(query, relation) or not query.barred.isdisjoint(relation.types):
+            return False
         waiting = {pending.column for pending in query.pending if pending.qualifier is None}
         if waiting & relation.ambiguous:
             return False
         if self.merged and not joins(query, Source("", relation)):
             return False
         types = relation.types
+        if query.is_starred and query.awaiting is not None:
+            return all(clauses.admits(query, name, kind, joined=self.joined) for name, kind in types.items())
         return all(clauses.admits(query, name, types[name], joined=self.joined) for name in waiting if name in types)
 
     def after(self, query: Query, name: str) -> Query | None:

@@ -41,8 +41,15 @@ SELECT t.a, t.n FROM unnest(ARRAY['x', 'y']) WITH ORDINALITY AS t(a, n)
 SELECT generate_series FROM generate_series(1, 3)
 SELECT encode(sha256(name::bytea), 'hex'), format('%s (%s)', name, beds), regexp_count(name, 'a') FROM wards
 SELECT jsonb_path_query_array('{"a": [1]}', '$.a[*]'), jsonb_path_exists('{"a": 1}', '$ ? (@.a > 0 && @.a < 9)')
+SELECT name, n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY floor ORDER BY beds) AS n FROM wards) w WHERE n <= 3
+SELECT t.name FROM (SELECT * FROM (SELECT w.*, 1 AS one FROM wards w) v) t WHERE t.one = 1
+SELECT json_agg(t ORDER BY t.name) FROM (SELECT name, beds FROM wards) t
+SELECT row_to_json(w), to_jsonb(w) - 'beds' AS rest FROM wards w
+SELECT floor, jsonb_agg(w) FROM wards w GROUP BY floor
 TABLE wards
 WITH w AS (TABLE wards) SELECT name FROM w
+WITH w AS (SELECT * FROM wards UNION ALL SELECT * FROM (TABLE wards) v) SELECT name FROM w
+SELECT name FROM wards WHERE ward_id IN (SELECT * FROM (SELECT ward_id FROM admissions) a)
 SELECT w.name FROM wards w TABLESAMPLE BERNOULLI (2.5) REPEATABLE (7) JOIN admissions TABLESAMPLE SYSTEM (50) USING (ward_id)
 SELECT (admitted_at, interval '1 day') OVERLAPS (timestamp '2024-01-01 00:00', timestamp '2024-02-01 00:00') AND cost > 1 FROM admissions
 SELECT ticket_id, ts_rank(to_tsvector('english', subject), plainto_tsquery('english', 'late')) AS r FROM tickets ORDER BY r
@@ -62,6 +69,8 @@ SELECT string_split(subject, ' ') && ['refund', 'return'] FROM tickets
 SELECT COUNT(DISTINCT (patient_id, ward_id)) FROM admissions
 SELECT carrier FROM shipments LIMIT (SELECT COUNT(*) FROM wards)
 SELECT jaro_winkler_similarity(name, 'ICU'), split(name, ' ')[1], isfinite(cost) FROM wards, admissions
+SELECT * FROM wards UNION ALL SELECT * FROM wards
+SELECT name, n FROM (SELECT *, row_number() OVER (PARTITION BY floor ORDER BY beds) AS n FROM wards) w WHERE n <= 3
 SELECT geomean(cost), list_intersect(list(ward_id), [1, 2]) FROM admissions
 """.strip().splitlines()
 NOT_POSTGRESQL = """
@@ -77,6 +86,14 @@ SELECT COUNT(DISTINCT (name, ward_id)) + name FROM wards
 SELECT jsonb_path_exists('{"a": 1}', 'a > 1')
 SELECT sha256(name) FROM wards
 TABLE wards UNION TABLE tickets
+SELECT t.one FROM (SELECT * FROM wards) t
+SELECT name FROM (SELECT *, 'x' AS name FROM wards) t
+SELECT row_to_json(name) FROM wards name
+SELECT to_json(w), COUNT(*) FROM wards w
+SELECT row_to_json(x)
+SELECT * FROM wards UNION ALL SELECT * FROM tickets
+SELECT * FROM wards UNION ALL SELECT * FROM wards, tickets
+SELECT ward_id IN (SELECT * FROM wards) FROM wards
 SELECT (TABLE wards)
 SELECT json_build_array() EXCEPT ALL SELECT json_build_array()
 SELECT x.name FROM (SELECT name FROM wards) x TABLESAMPLE SYSTEM (10)
@@ -93,6 +110,7 @@ SELECT beds[1] FROM wards
 SELECT ARRAY(SELECT 1 ORDER BY ALL)
 SELECT name FROM wards w WHERE EXISTS (SELECT w.beds LIMIT (SELECT 1))
 SELECT [1] && ['x'] FROM wards
+SELECT 1 UNION SELECT 2 LIMIT (SELECT 1)
 """.strip().splitlines()
 
 
