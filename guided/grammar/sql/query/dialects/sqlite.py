@@ -22,8 +22,9 @@ _SCALARS = """abs:1 changes:0 char:1-100 coalesce:2-100 format:1-100 hex:1 ifnul
 length:1 likely:1 lower:1 ltrim:1-2 max:2-100 min:2-100 nullif:2 printf:1-100 quote:1 random:0 randomblob:1 replace:3
 round:1-2 rtrim:1-2 sign:1 soundex:1 sqlite_version:0 substr:2-3 substring:2-3 total_changes:0 trim:1-2 typeof:1
 unicode:1 unlikely:1 upper:1 zeroblob:1"""
-"""https://sqlite.org/lang_corefunc.html; ``sign`` since 3.35, ``format`` since 3.38.  Left out are those whose names
-are operators (``like``, ``glob``), that load code, or that ask for a constant (``likelihood``)."""
+"""https://sqlite.org/lang_corefunc.html; ``sign`` since 3.35, ``format`` since 3.38.  ``like`` and ``glob``, whose
+names are operators, are in `guided.grammar.sql.query.select.calls`.  Left out are those that load code, or that ask for
+a constant (``likelihood``)."""
 _DATES = "date:0-100 datetime:0-100 julianday:0-100 strftime:1-100 time:0-100 unixepoch:0-100"
 """https://sqlite.org/lang_datefunc.html; ``unixepoch`` since 3.38."""
 _MATHS = """acos:1 acosh:1 asin:1 asinh:1 atan:1 atan2:2 atanh:1 ceil:1 ceiling:1 cos:1 cosh:1 degrees:1 exp:1 floor:1

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from guided.grammar.attributed.nodes import Action, Name, Node, Sign, Spelled, choice, listed, maybe, seq, words
 from guided.grammar.sql.query import changes as do
+from guided.grammar.sql.query.catalog import Function
 from guided.grammar.sql.query.function_names import FunctionName
 from guided.grammar.sql.query.scope import CallKind
 from guided.grammar.sql.query.select.parts import Parts
 from guided.grammar.sql.query.select.windows import over
 
 __all__ = ["call"]
+
+_OPERATORS = FunctionName({name: Function(name, CallKind.SCALAR, 2, 2) for name in ("glob", "like")}, CallKind.SCALAR)
+"""Functions of SQLite whose names are operators."""
 
 
 def call(parts: Parts) -> Node:
@@ -24,7 +30,8 @@ def _call_of(parts: Parts, kind: CallKind) -> Node:
     some = choice(seq(), arguments)
     closed = seq(Action(do.end_call), parts.close)
     if kind is CallKind.SCALAR:
-        return seq(name, parts.open, some, closed)
+        by_operator = (seq(Action(partial(_OPERATORS.after, name=word)), words(word)) for word in _OPERATORS.functions)
+        return seq(choice(name, *by_operator), parts.open, some, closed)
     window = over(parts)
     if kind is CallKind.WINDOW:
         return seq(name, parts.open, some, closed, window)

@@ -75,6 +75,7 @@ __all__ = [
     "settled_sources",
     "stands_for_demanded",
     "term_of",
+    "unjoined",
 ]  # fmt: skip
 
 _WHOLE = sum(BIT[name] for name in ("int2", "int4", "int8"))
@@ -290,6 +291,11 @@ def cross(query: Query) -> Query | None:
 def may_join(query: Query) -> Query | None:
     """JOIN with a condition: not behind a comma, where names before it are not in scope."""
     return None if query.commas or stands_for_demanded(query) else query
+
+
+def unjoined(query: Query) -> Query:
+    """Behind SEMI JOIN and ANTI JOIN: their right side gives no columns."""
+    return query._replace(sources=query.sources[:-1])
 
 
 def enter_source(query: Query) -> Query | None:

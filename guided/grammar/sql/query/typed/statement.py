@@ -40,7 +40,6 @@ from guided.grammar.sql.query.typed.windows import defined_windows, directed
 __all__ = ["select"]
 
 _OPEN, _CLOSE, _COMMA = Sign("("), Sign(")"), Sign(",")
-_CONDITION = " TRUE"
 MOST_POSITION = 40
 """Columns of the result that GROUP BY may name by position."""
 
@@ -220,12 +219,14 @@ def _sources(dialect: TypedDialect, catalog: Catalog, body: Node, query: Node) -
     shared = _table(dialect, catalog, joined=True, merged=True)
     merged = listed(Name(sources.MergedColumn(catalog)), seq(Action(sources.may_merge), _COMMA))
     using = seq(Action(sources.may_merge), words("USING"), _OPEN, merged, settled, _CLOSE)
-    on = seq(words("ON"), settled, Action(clauses.begin_on, _CONDITION), body, Action(clauses.end_on))
+    on = seq(words("ON"), settled, Action(clauses.begin_on), body, Action(clauses.end_on))
     outer = maybe(words("OUTER"))
     full = seq(words("FULL"), outer)
     inner = seq(maybe(words("INNER")), words("JOIN"), joined)
     left = seq(words("LEFT"), outer, words("JOIN"), nullable)
     right = seq(Action(sources.may_be_nullable), words("RIGHT"), outer, words("JOIN"), apart)
+    half = seq(choice(words("SEMI"), words("ANTI")), words("JOIN"), apart, choice(using, on), Action(clauses.unjoined))
+    halves = (seq(Action(clauses.may_join), half),) if dialect.system.qualify else ()
     more = choice(
         seq(Action(clauses.comma), _COMMA, beside, settled),
         seq(Action(clauses.cross), words("CROSS JOIN"), beside, settled),
@@ -239,6 +240,7 @@ def _sources(dialect: TypedDialect, catalog: Catalog, body: Node, query: Node) -
             shared,
             choice(using, on_equal(settled)),
         ),
+        *halves,
     )
     # Another source would be looked for without end where none is missing.
     return seq(plain, settled, Star(more, of_use=lambda query: bool(unbound(query))))

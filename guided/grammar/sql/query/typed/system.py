@@ -80,7 +80,7 @@ class TypeSystem:
     all_columns: bool = False
     """Are there GROUP BY ALL and ORDER BY ALL, and ``* EXCLUDE``?"""
     qualify: bool = False
-    """Is there QUALIFY?"""
+    """Are there QUALIFY, SEMI JOIN and ANTI JOIN?"""
     lists: bool = False
     """Are arrays written in brackets alone, and is there TRY_CAST?"""
     recursive_order: bool = True

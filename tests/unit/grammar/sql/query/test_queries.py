@@ -32,6 +32,7 @@ TAKEN = """
 SELECT 1 FROM concert JOIN singer ON concert.concert_id = 1 FULL JOIN singer_in_concert USING (concert_id)
 SELECT 1 FROM concert JOIN singer ON concert_id = 1 RIGHT OUTER JOIN "order items" ON id = 1
 SELECT count(*) FROM singer
+SELECT GLOB('A*', name), like('%a', name) FROM singer WHERE glob('B*', country) ORDER BY name LIKE 'x'
 select Name , COUNTRY  from Singer where AGE > 20 order by age desc
 SELECT T1.name, count(*) FROM singer AS T1 JOIN singer_in_concert AS T2 ON T1.singer_id = T2.singer_id GROUP BY T1.name
 SELECT name FROM singer WHERE country = "France"

@@ -115,7 +115,7 @@ SYSTEM = TypeSystem(
         **{f"{kind}_each": (("key", "text"), ("value", kind)) for kind in ("json", "jsonb")},
         **{f"{kind}_each_text": (("key", "text"), ("value", "text")) for kind in ("json", "jsonb")},
     },
-    forward_types=("?exact1", "?string", "date", "?stamp", "jsonb", "bool", "?float", "interval"),
+    forward_types=("?exact1", "?string", "date", "?stamp", "bool", "jsonb", "?float", "interval"),
 )
 
 _DECLARED = {

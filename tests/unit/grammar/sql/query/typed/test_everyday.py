@@ -55,7 +55,7 @@ SELECT (admitted_at, interval '1 day') OVERLAPS (timestamp '2024-01-01 00:00', t
 SELECT ticket_id, ts_rank(to_tsvector('english', subject), plainto_tsquery('english', 'late')) AS r FROM tickets ORDER BY r
 SELECT subject FROM tickets WHERE to_tsvector(subject) @@ websearch_to_tsquery('simple', status)
 SELECT percentile_cont(ARRAY[0.25, 0.75]) WITHIN GROUP (ORDER BY cost) FROM admissions
-SELECT e->>'a' AS a, SUM((e->>'n')::numeric) FROM jsonb_array_elements('[{"a": 1}]') AS e GROUP BY 1
+SELECT name FROM wards, jsonb_array_elements('[{"a": 1}]') AS e WHERE e->>'a' = name AND (e.value->>'n')::int > 1
 SELECT e, e.value, COUNT(*) FROM tickets, json_array_elements_text('["a"]') e WHERE e LIKE 'a%' GROUP BY e, e.value ORDER BY e
 """.strip().splitlines()
 DUCKDB = """
@@ -71,6 +71,7 @@ SELECT carrier FROM shipments LIMIT (SELECT COUNT(*) FROM wards)
 SELECT jaro_winkler_similarity(name, 'ICU'), split(name, ' ')[1], isfinite(cost) FROM wards, admissions
 SELECT * FROM wards UNION ALL SELECT * FROM wards
 SELECT name, n FROM (SELECT *, row_number() OVER (PARTITION BY floor ORDER BY beds) AS n FROM wards) w WHERE n <= 3
+SELECT w.name, * FROM wards w SEMI JOIN admissions a ON a.ward_id = w.ward_id AND cost > 1 ANTI JOIN shipments USING (ward_id)
 SELECT geomean(cost), list_intersect(list(ward_id), [1, 2]) FROM admissions
 """.strip().splitlines()
 NOT_POSTGRESQL = """
@@ -110,6 +111,8 @@ SELECT beds[1] FROM wards
 SELECT ARRAY(SELECT 1 ORDER BY ALL)
 SELECT name FROM wards w WHERE EXISTS (SELECT w.beds LIMIT (SELECT 1))
 SELECT [1] && ['x'] FROM wards
+SELECT a.cost FROM wards w SEMI JOIN admissions a USING (ward_id)
+SELECT w.name FROM wards w SEMI JOIN admissions a USING (ward_id) WHERE a.cost > 1
 SELECT 1 UNION SELECT 2 LIMIT (SELECT 1)
 """.strip().splitlines()
 
