@@ -7,9 +7,11 @@ spelled: one for each listed lexeme, and one for all free names of a place, in w
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from guided import tokenset
 from guided.constraint.attributed.counts import A_NAME
@@ -52,11 +54,7 @@ class Budgets:
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
         self._language = rows.language
-        measure = rows.counts.measure
-        self._pricing = Pricing(self._language.demands(measure))
-        self._excess = A_NAME * measure.excess
-        """What names that take many tokens within each may add."""
-        self._most_excess = int(self._excess.max(initial=0))
+        self._pricing = Pricing(self._language.demands(rows.counts.measure))
         self._reaches: Kept[At, _Reach] = Kept(_KEPT)
         self._far: Kept[At, _Far | None] = Kept(_ENDS)
         self._ends: Kept[At, _End] = Kept(_ENDS)
@@ -120,6 +118,16 @@ class Budgets:
         """Tokens that are enough behind any one of a mask, told without a look at places there; None: not known."""
         far = self._far_of(at)
         return None if far is None else max(far.values()) + self._most_excess
+
+    @cached_property
+    def _excess(self) -> NDArray[np.int64]:
+        """What names that take many tokens within each may add."""
+        found: NDArray[np.int64] = A_NAME * self._rows.counts.measure.names[1]
+        return found
+
+    @cached_property
+    def _most_excess(self) -> int:
+        return int(self._excess.max(initial=0))
 
     def _far_of(self, at: At) -> _Far | None:
         """The same by the lexemes that are over in tokens, but for names of many tokens within one."""

@@ -7,9 +7,12 @@ may stand before it.
 from __future__ import annotations
 
 import re
+from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from guided import tokenset
 from guided.constraint.attributed.walks import Walks
@@ -61,13 +64,9 @@ class TokenMeasure(PerVocabulary):
         self._names: Kept[str, int] = Kept(_KEPT)
         self._rests: Kept[bytes, int] = Kept(_KEPT)
         self._of_words: Kept[tuple[Words | Spellings, Spelled | None], int] = Kept(_KEPT)
-        self.excess = np.zeros(vocabulary.size, np.int64)
-        """``int64[size]``: by how much the parts of names in each token may take more than `PIECE`."""
-        self._in_names = np.zeros(vocabulary.size, np.int64)
+        # Held apart from the vocabulary, which keeps this.
+        self._data, self._bounds = vocabulary.data, vocabulary.offsets
         self._with_names: dict[int, tokenset.Row] = {}
-        self._survey(vocabulary)
-        self.most_names = int(self._in_names.max(initial=0))
-        """The most that the parts of names in a token take."""
         self.first = max(map(self._lexeme, _FIRST))
         """The first letter of a name, or its quote."""
 
@@ -151,13 +150,19 @@ class TokenMeasure(PerVocabulary):
         most = max(-1, min(most, self.most_names))
         found = self._with_names.get(most)
         if found is None:
-            found = self._with_names[most] = tokenset.of_flags(self._in_names > most)
+            found = self._with_names[most] = tokenset.of_flags(self.names[0] > most)
         return found
 
-    def _survey(self, vocabulary: Vocabulary) -> None:
-        """Find what parts of names take that are within tokens."""
-        tokens = [vocabulary.token_bytes(token) or b"" for token in range(vocabulary.size)]
+    @cached_property
+    def names(self) -> NDArray[np.int64]:
+        """``int64[2, size]``: what the parts of names within each token take, and by how much they are over `PIECE`.
+
+        A second for a large vocabulary, so it is found when a budget asks first.
+        """
+        data, bounds = self._data.tobytes(), self._bounds.tolist()
+        tokens = [data[begin:end] for begin, end in pairwise(bounds)]
         known = frozenset(tokens)
+        found = np.zeros((2, len(tokens)), np.int64)
         for token, text in enumerate(tokens):
             quoted = [text, *(part for quote in _QUOTES if quote in text for part in text.split(quote))]
             takes = [
@@ -165,8 +170,13 @@ class TokenMeasure(PerVocabulary):
                 for part in {*_RUN.findall(text), *quoted}
                 if part
             ]
-            self._in_names[token] = sum(takes)
-            self.excess[token] = sum(max(0, one - PIECE) for one in takes)
+            found[:, token] = sum(takes), sum(max(0, one - PIECE) for one in takes)
+        return found
+
+    @cached_property
+    def most_names(self) -> int:
+        """The most that the parts of names in a token take."""
+        return int(self.names[0].max(initial=0))
 
 
 class _Plan(NamedTuple):

@@ -53,7 +53,7 @@ def test_any_end_of_a_literal_or_name_is_counted(vocabulary: guided.Vocabulary) 
 
 def test_tokens_in_which_parts_of_names_take_many_are_told(vocabulary: guided.Vocabulary) -> None:
     measure = TokenMeasure.of(vocabulary)
-    excess = {word: int(measure.excess[256 + place]) for place, word in enumerate(WORDS)}
+    excess = {word: int(measure.names[1, 256 + place]) for place, word in enumerate(WORDS)}
     # As a name `select` is written with bytes.
     assert excess[b"SELECT"] == 6 - PIECE
     assert excess[b"name"] == excess[b'"name'] == excess[b", "] == 0
