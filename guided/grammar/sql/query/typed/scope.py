@@ -261,9 +261,8 @@ class Query(NamedTuple):
             return around.awaiting if around.clause is Clause.VALUES and not around.sources and self.in_part else None
         if around.clause is not Clause.FROM or around.bound:
             return None
-        return (
-            around if around.pending or around.barred or (around.is_starred and around.awaiting is not None) else None
-        )
+        waits = bool(around.pending or around.barred) or (around.is_starred and around.awaiting is not None)
+        return around if waits else None
 
     @property
     def named_tables(self) -> tuple[tuple[str, Relation], ...]:
