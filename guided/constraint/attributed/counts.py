@@ -7,6 +7,7 @@ may stand before it.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -39,7 +40,7 @@ from guided.grammar.attributed.threads import Place, Plan, Stack
 from guided.grammar.attributed.words import Words
 from guided.vocab.vocabulary import Vocabulary
 
-__all__ = ["A_NAME", "PIECE", "Counts", "TokenMeasure"]
+__all__ = ["A_NAME", "PIECE", "Counts", "TokenMeasure", "Uncounted"]
 
 A_NAME = 3
 """How often the text behind a name may have it: twice as what waits for it, and once where it is still to be written,
@@ -211,6 +212,14 @@ class Counts:
             found = self._plans[plan] = _Plan(begun, least)
         return found
 
+    def own(self, text: bytes) -> int:
+        """What a name takes of which so much was read before."""
+        return self.measure.own(text) if text else 0
+
+    def rest_of_any_name(self, sets: Iterable[Words]) -> int:
+        """The most that is left of a name in quotes that is listed in some of these."""
+        return max((self.measure.rest_of_name(words, Spelled.ANY) for words in sets), default=0)
+
     def longest_name(self, place: Place) -> int:
         """The most that is left of a listed name; no function or type waits for anything, or is written again."""
         found = 0
@@ -276,4 +285,32 @@ class Counts:
                 return self._node(body)
             case Action(spare=spare):
                 return self.measure.text(spare)
+        return 0
+
+
+class Uncounted(Counts):
+    """Nothing is counted: masks that no budget asks about take a tenth less on PostgreSQL."""
+
+    def begun(self, plan: Plan) -> int:
+        """Nothing."""
+        return 0
+
+    def least(self, plan: Plan) -> int:
+        """Nothing."""
+        return 0
+
+    def longest_name(self, place: Place) -> int:
+        """Nothing."""
+        return 0
+
+    def rest_of_literal(self, place: Place, form: LiteralForm) -> int:
+        """Nothing."""
+        return 0
+
+    def own(self, text: bytes) -> int:
+        """Nothing."""
+        return 0
+
+    def rest_of_any_name(self, sets: Iterable[Words]) -> int:
+        """Nothing."""
         return 0

@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from guided import tokenset
-from guided.constraint.attributed.counts import A_NAME, PIECE, Counts, TokenMeasure
+from guided.constraint.attributed.counts import A_NAME, PIECE, Counts, TokenMeasure, Uncounted
 from guided.constraint.attributed.heads import AFTER_NUMBER, AFTER_WORD, ONWARD, Head, Heads
 from guided.constraint.attributed.parts import Free, Group, Part, part_of
 from guided.constraint.attributed.spans import Span, Spans
@@ -23,7 +23,7 @@ from guided.constraint.attributed.walks import Crossing, Starts, Walked, single
 from guided.grammar.attributed.kept import Kept
 from guided.grammar.attributed.language import AttributedLanguage
 from guided.grammar.attributed.lexis import MOST_BLANKS, MOST_NAME, POINT, ascii_lower, is_called
-from guided.grammar.attributed.nodes import LiteralForm, Spelled
+from guided.grammar.attributed.nodes import LiteralForm
 from guided.grammar.attributed.spellings import Spellings
 from guided.grammar.attributed.states import ANY, MOST_QUOTED, WHOLE, At, Reading, read_lexeme
 from guided.grammar.attributed.threads import Lexeme, LexemeKind, Place, Stack, Thread
@@ -65,6 +65,8 @@ class Rows:
         self.memory = Memory(_REMEMBERED)
         measure = TokenMeasure.of(vocabulary)
         self.counts = Counts(measure, language.threads.prices)
+        self.counted: Counts = Uncounted(measure, language.threads.prices)
+        """What is counted while rows are made."""
         self._spans: Kept[At, tuple[Span, ...] | None] = Kept(_SPANS)
         self._last: tuple[At | None, tokenset.Row | None] = (None, None)
 
@@ -74,11 +76,16 @@ class Rows:
         if row is not None and at_last == at:
             return row
         writing = self._written(at, False)
-        self._spans[at] = writing.found_spans()
+        if self.counted is self.counts:
+            self._spans[at] = writing.found_spans()
         return writing.row
 
     def spans(self, at: At) -> tuple[Span, ...] | None:
         """How far the tokens of the row lead, None where it is not told."""
+        if self.counted is not self.counts:
+            # What is remembered so far does not tell.
+            self.counted = self.counts
+            self.memory.clear()
         if at not in self._spans:
             self._spans[at] = self._written(at, False).found_spans()
         return self._spans[at]
@@ -115,7 +122,7 @@ class Rows:
         measure = self.counts.measure
         quotes = (*self.language.lexis.quotes, *self.language.lexis.text_quotes)
         sets = [words for quote in quotes for words, _ in self.language.quoted_sets(place, ord(quote))[0]]
-        rests = [self.counts.longest_name(place), *(measure.rest_of_name(words, Spelled.ANY) for words in sets)]
+        rests = [self.counts.longest_name(place), self.counts.rest_of_any_name(sets)]
         rests += [measure.rest_of_any(values) for _, _, values in place.literals if values is not None]
         return self.counts.begun(place.plan) + max(rests) + _CLOSED
 
@@ -185,7 +192,7 @@ class _Writing:
         self.here: Place | None = None
         self.is_unheard = False
         self.spans = Spans()
-        self.counts = rows.counts
+        self.counts = rows.counted
         self._roots: list[tuple[list[Thread], Spans]] = []
         self.is_told = True
         """Is it known how far the tokens lead?"""
@@ -314,7 +321,7 @@ class _Writing:
     def _behind_unheard(self, head: Head, place: Place, lexeme: Lexeme, text: bytes) -> None:
         """The same behind names that begin so and mean nothing, one of which was read in place of all."""
         before, self.is_unheard = self.is_unheard, True
-        self._over(head, self.language.threads.reached(place, lexeme, False), self._own(text) + PIECE)
+        self._over(head, self.language.threads.reached(place, lexeme, False), self.counts.own(text) + PIECE)
         self.is_unheard = before
 
     def _over(self, head: Head, threads: list[Thread], read: int | None) -> None:
@@ -323,13 +330,9 @@ class _Writing:
         self._behind(head, threads)
         self.spans.leave(read)
 
-    def _own(self, text: bytes) -> int:
-        """The tokens of a name of which so much was read before."""
-        return self.counts.measure.own(text) if text else 0
-
     def _owed(self, text: bytes) -> int:
         """What a free name may demand, of which so much was read before; it may be over."""
-        return (A_NAME - 1) * (self._own(text) + PIECE)
+        return (A_NAME - 1) * (self.counts.own(text) + PIECE)
 
     def _note(self, place: Place, more: int) -> None:
         """A lexeme begins at a place, or is in progress, which itself takes so many tokens more at most."""
@@ -421,7 +424,7 @@ class _Writing:
         """Allow what may come at a head when a lexeme is over."""
         is_sign = at.reading is Reading.SIGN and not is_called(at.text.decode())
         is_literal = at.reading in (Reading.NUMBER, Reading.STRING_END)
-        self._over(head, self.language.reached(at), None if is_sign else 0 if is_literal else self._own(at.text))
+        self._over(head, self.language.reached(at), None if is_sign else 0 if is_literal else self.counts.own(at.text))
 
     # Numbers and signs ---------------------------------------------------------------------------------------------
 
@@ -508,8 +511,7 @@ class _Writing:
     def _quoted(self, starts: Starts, place: Place, quote: int, text: bytes, state: int) -> None:
         """Allow the tokens that go on within a name in quotes, or a string in such, of which a text was read."""
         sets, is_free = self.language.quoted_sets(place, quote)
-        rest_of_name = self.counts.measure.rest_of_name
-        self._note(place, max((rest_of_name(words, Spelled.ANY) for words, _ in sets), default=0) + _CLOSED)
+        self._note(place, self.counts.rest_of_any_name([words for words, _ in sets]) + _CLOSED)
         if not is_free:
             self._listed(starts, At(place, Reading.NAME, bytes([quote]) + text), quote, sets)
             return
