@@ -158,20 +158,29 @@ class TokenMeasure(PerVocabulary):
     def names(self) -> NDArray[np.int64]:
         """``int64[2, size]``: what the parts of names within each token take, and by how much they are over `PIECE`.
 
-        A second for a large vocabulary, so it is found when a budget asks first.
+        Half a second for a large vocabulary, so it is found when a budget asks first.
         """
         data, bounds = self._data.tobytes(), self._bounds.tolist()
         tokens = [data[begin:end] for begin, end in pairwise(bounds)]
-        known = frozenset(tokens)
-        found = np.zeros((2, len(tokens)), np.int64)
-        for token, text in enumerate(tokens):
-            quoted = [text, *(part for quote in _QUOTES if quote in text for part in text.split(quote))]
-            takes = [
-                max(1 if form in known else self.fewest(form)[0] for form in (part, part.lower()))
-                for part in {*_RUN.findall(text), *quoted}
-                if part
-            ]
-            found[:, token] = sum(takes), sum(max(0, one - PIECE) for one in takes)
+        takes = dict.fromkeys(tokens, 1)
+        found: list[tuple[int, int]] = []
+        for text in tokens:
+            parts = {text, *_RUN.findall(text)}
+            for quote in _QUOTES:
+                if quote in text:
+                    parts.update(text.split(quote))
+            parts.discard(b"")
+            each = [max(self._taken(part, takes), self._taken(part.lower(), takes)) for part in parts]
+            found.append((sum(each), sum([one - PIECE for one in each if one > PIECE])))
+        return np.array(found, np.int64).T.copy()
+
+    def _taken(self, part: bytes, takes: dict[bytes, int]) -> int:
+        """The fewest tokens of a text, which is noted: mostly one, or two."""
+        found = takes.get(part)
+        if found is None:
+            halves = ((part[:at], part[at:]) for at in range(len(part) - 1, 0, -1))
+            is_two = any(takes.get(one) == 1 and takes.get(other) == 1 for one, other in halves)
+            found = takes[part] = 2 if is_two else self.fewest(part)[0]
         return found
 
     @cached_property
