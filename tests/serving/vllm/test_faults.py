@@ -148,7 +148,8 @@ def test_a_killed_engine_and_a_new_beginning(model_path, tmp_path):
             endless = pool.submit(
                 answered, address, {"type": "array", "items": {"type": "integer"}, "minItems": 300}, 400
             )
-            time.sleep(0.3)
+            while not running_requests(address) and not endless.done():
+                time.sleep(0.02)
             engine = [pid for pid in family(process.pid) if "EngineCore" in Path(f"/proc/{pid}/cmdline").read_text()]
             assert engine
             os.kill(engine[0], signal.SIGKILL)
