@@ -27,7 +27,7 @@ from guided.vocab.vocabulary import Vocabulary
 __all__ = ["LiveConstraint", "LiveLanguage", "TokenTree", "name_bytes"]
 
 _ENDS = 1 << 17
-"""Ends that are remembered, some 300 bytes each; the older half is dropped, of states that no text is at any more."""
+"""Ends that are remembered; the older half is dropped, of states that no text is at any more."""
 _SHOWN = 12
 """Possible next bytes that one explanation names."""
 

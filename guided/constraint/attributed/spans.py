@@ -1,6 +1,6 @@
 """How far the tokens of a row lead: bounds for the tokens of an end behind any of them, found beside the row.
 
-Behind a lexeme that begins at a place, the nodes still to be read take no more than `Counts.highest` says, and a name
+Behind a lexeme that begins at a place, the nodes still to be read take no more than `Counts.begun` says, and a name
 in progress no more than its own tokens some times.  Both are told by what the row itself is found from, so they are
 remembered with the parts of rows.  What attributes demand besides is told by those before the token and by how much
 each lexeme adds at most (`guided.grammar.attributed.pricing.Rise`).

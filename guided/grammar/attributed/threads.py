@@ -80,9 +80,9 @@ class Open(NamedTuple):
 _PLACES = 1 << 14
 """Places that are kept: some 100 MB; a mask looks at 8 on average."""
 _ATTRIBUTES = 1 << 15
-"""The same of their attributes: a place in a query whose types are followed has 30, of 1 KB each."""
+"""The same of their attributes: a place in a query whose types are followed has 30 in the mean."""
 _PLANS = 1 << 10
-"""Plans that stay when places are forgotten, some 30 KB each; what is remembered by its stacks is lost with them."""
+"""Plans that stay when places are forgotten, some 12 KB each; what is remembered by its stacks is lost with them."""
 Thread = tuple[Stack | None, Any]
 """What is still to be read, and the attribute."""
 Way = tuple[Terminal | None, Stack | None]

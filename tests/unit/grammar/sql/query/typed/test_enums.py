@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
-from guided.errors import GuidedError
-from guided.grammar.sql import reflect
-from guided.grammar.sql.connection import open_session
-from guided.grammar.sql.query.language import query_language
 from tests.databases import Databases
 from tests.unit.grammar.sql.query.test_queries import refusal
+from tests.unit.grammar.sql.query.typed.test_everyday import judged_alike
 
 TABLES = [
     "create type state as enum ('open', 'in use', 'gone')",
@@ -46,14 +41,5 @@ NO_LABELS = ["SELECT id FROM cars WHERE state = 'closed'", "SELECT 'van'::state"
 
 
 def test_columns_have_their_labels(databases: Databases) -> None:
-    url = databases("postgresql").create(*TABLES)
-    language = query_language(reflect(url))
-    with open_session(url) as session:
-        for text in TAKEN:
-            session.prepare(text)
-            assert refusal(language, text) is None, text
-        for text in REFUSED:
-            with pytest.raises(GuidedError):
-                session.prepare(text)
-            assert refusal(language, text) is not None, text
+    language = judged_alike(databases("postgresql").create(*TABLES), TAKEN, REFUSED)
     assert all(refusal(language, text) is not None for text in NO_LABELS)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 
 from guided.errors import GuidedError
+from guided.grammar.attributed.language import AttributedLanguage
 from guided.grammar.sql import reflect
 from guided.grammar.sql.connection import open_session
 from guided.grammar.sql.query.language import query_language
@@ -121,7 +122,11 @@ SELECT 1 UNION SELECT 2 LIMIT (SELECT 1)
     ("dialect", "taken", "refused"), [("postgresql", POSTGRESQL, NOT_POSTGRESQL), ("duckdb", DUCKDB, NOT_DUCKDB)]
 )
 def test_the_language_is_the_engines(dialect: str, taken: list[str], refused: list[str], databases: Databases) -> None:
-    url = databases(dialect).create(*TABLES)
+    judged_alike(databases(dialect).create(*TABLES), taken, refused)
+
+
+def judged_alike(url: str, taken: list[str], refused: list[str]) -> AttributedLanguage:
+    """The language of a database, which the engine agrees with about these texts."""
     language = query_language(reflect(url))
     with open_session(url) as session:
         for text in taken:
@@ -131,3 +136,4 @@ def test_the_language_is_the_engines(dialect: str, taken: list[str], refused: li
             with pytest.raises(GuidedError):
                 session.prepare(text)
             assert refusal(language, text) is not None, text
+    return language
