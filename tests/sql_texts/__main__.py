@@ -16,7 +16,7 @@ from tests.databases import DIALECTS, Source, databases_of_a_session
 from tests.sql_texts.engines import Verdict
 from tests.sql_texts.judging import DRAWN, Judged, judged
 
-TEXTS_OF_A_LANGUAGE = 500
+TEXTS_OF_A_LANGUAGE = 200
 TEXTS_OF_ENDS = 4
 TEXTS_OF_A_LINE = 50
 """Behind so many the log says how far it is."""
@@ -55,7 +55,9 @@ def main() -> None:
             counts["dead" if drawn.dead else verdict.name.lower()] += 1
             distinct.add(hash(drawn.text))
             if verdict is Verdict.REFUSED:
-                note({"text": drawn.text, "dead": drawn.dead, "said": said})
+                note(
+                    {"seed": arguments.seed + counts["texts"] - 1, "text": drawn.text, "dead": drawn.dead, "said": said}
+                )
             if counts["texts"] % TEXTS_OF_A_LINE == 0:
                 note_counts()
             enough = (
@@ -67,10 +69,11 @@ def main() -> None:
 
 
 def _texts(arguments: argparse.Namespace, source: Source, vocabulary: guided.Vocabulary | None) -> Iterator[Judged]:
-    """Texts without end, of one language after another."""
+    """Texts without end, of the language of one database after another."""
     of_a_language = TEXTS_OF_ENDS if arguments.drawn == "ends" else TEXTS_OF_A_LANGUAGE
     for seed in count(arguments.seed, of_a_language):
-        yield from judged(source, arguments.dialect, arguments.drawn, seed, of_a_language, vocabulary)
+        number = seed // of_a_language
+        yield from judged(source, arguments.dialect, arguments.drawn, seed, of_a_language, number, vocabulary)
 
 
 if __name__ == "__main__":

@@ -5,23 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import guided
+from guided import Vocabulary
 from guided.hf import load
 from tests.databases import Source
 from tests.sql_texts.drawing import Drawn, asked, by_ends, by_model, by_terminals, by_tokens
 from tests.sql_texts.engines import Verdict, opened
-from tests.unit.grammar.sql.query import test_mariadb, test_queries
-from tests.unit.grammar.sql.query.typed import test_duckdb, test_postgresql
+from tests.sql_texts.schemas import database
 
 __all__ = ["DRAWN", "Judged", "judged"]
 
 DRAWN = ("terminals", "ends", "tokens", "model")
-DATABASES = {
-    "sqlite": [each for each in test_queries.DATABASE.split(";") if each.strip()],
-    "mariadb": test_mariadb.DATABASE,
-    "postgresql": test_postgresql.DATABASE,
-    "duckdb": test_duckdb.DATABASE,
-}
 QUESTIONS, TEXTS_OF_A_QUESTION = 32, 3
 """About one database, and drawn for each: a batch of 96 texts."""
 
@@ -35,11 +28,14 @@ class Judged(NamedTuple):
 
 
 def judged(
-    source: Source, dialect: str, drawn: str, seed: int, n: int, vocabulary: guided.Vocabulary | None = None
+    source: Source, dialect: str, drawn: str, seed: int, n: int, number: int = 0, vocabulary: Vocabulary | None = None
 ) -> Iterator[Judged]:
-    """``n`` texts of one language, which keeps what was read; of the model's 96, whatever ``n`` is."""
+    """``n`` texts of one language, which keeps what was read; of the model's 96, whatever ``n`` is.
+
+    ``number`` is that of the database, but for the model, whose questions come with theirs.
+    """
     about = asked(dialect, seed, QUESTIONS) if drawn == "model" else None
-    with opened(source, DATABASES[dialect] if about is None else about.statements) as (schema, verdict):
+    with opened(source, database(dialect, number) if about is None else about.statements) as (schema, verdict):
         if about is not None:
             texts = by_model(schema, about.questions, seed, TEXTS_OF_A_QUESTION, load())
         elif drawn == "ends":
