@@ -26,7 +26,7 @@ _TYPES = {
     "mariadb": (
         "INT", "BIGINT UNSIGNED", "TINYINT(1)", "VARCHAR(30)", "TEXT", "CHAR(3)", "DATE", "DATETIME", "TIMESTAMP NULL",
         "TIME", "YEAR", "DECIMAL(10,2)", "DOUBLE", "FLOAT", "JSON", "ENUM('a','b c','it''s')", "SET('x','y')", "BLOB",
-        "BIT(3)", "UUID", "INET6", "GEOMETRY",
+        "BIT(3)",
     ),
     "postgresql": (
         "smallint", "integer", "bigint", "numeric", "numeric(10,2)", "real", "double precision", "text", "varchar(20)",
@@ -41,7 +41,8 @@ _TYPES = {
         "ENUM('a', 'b c')", "BIT", "INTEGER[3]", "TIMESTAMP_S", "UNION(n INTEGER, s VARCHAR)", "INTEGER[][]",
     ),
 }  # fmt: skip
-"""Types of columns, also those that the language does not know."""
+"""Types of columns, also those that the language does not know; on MariaDB no UUID, INET6 and GEOMETRY,
+which it does not tell from others."""
 _KEYS = {"sqlite": "INTEGER", "mariadb": "INT", "postgresql": "integer", "duckdb": "INTEGER"}
 _PLAIN = ("id", "name", "age", "total", "created_at", "a", "b", "x1", "day", "title", "customer_id", "amount", "_n")
 _ODD = (

@@ -8,7 +8,7 @@ from guided.grammar.attributed.watched import asked, gathered, grown, later
 from guided.grammar.sql.query import limits
 from guided.grammar.sql.query.kinds import can_derive, may_be_named, mergeable, own_source, with_source
 from guided.grammar.sql.query.nesting import Binding
-from guided.grammar.sql.query.relations import Relation, Source, bare_columns, mergeable_names
+from guided.grammar.sql.query.relations import EVERY, Relation, Source, bare_columns, mergeable_names
 from guided.grammar.sql.query.scope import (
     Call,
     CallKind,
@@ -209,7 +209,7 @@ def all_columns_of(query: Query) -> Query | None:
         return None
     if query.barred and any(pending.column in query.barred for pending in query.pending):
         return None
-    waits = grown(query, "pending", Pending(query.name, "*", True))
+    waits = grown(query, "pending", Pending(query.name, EVERY, True))
     return grown(waits, "outputs", Output(None, star=query.name))._replace(name="")
 
 

@@ -10,7 +10,15 @@ from guided.grammar.attributed.watched import asked, gathered, grown, later
 from guided.grammar.attributed.words import Words, union, words_of
 from guided.grammar.sql.query import limits
 from guided.grammar.sql.query.catalog import Catalog
-from guided.grammar.sql.query.relations import NOTHING, ROW_NAMES, Relation, Source, bare_columns, mergeable_names
+from guided.grammar.sql.query.relations import (
+    EVERY,
+    NOTHING,
+    ROW_NAMES,
+    Relation,
+    Source,
+    bare_columns,
+    mergeable_names,
+)
 from guided.grammar.sql.query.scope import (
     Clause,
     Item,
@@ -123,7 +131,7 @@ class BareColumn:
             if limits.is_leaf(at) and not at.bound and at.clause is Clause.SELECT:
                 pass
             elif not at.bound and at.clause is Clause.SELECT and is_full(at, None):
-                found |= {name for name in waiting_names(at) if name != "*"} - hidden
+                found |= {name for name in waiting_names(at) if name != EVERY} - hidden
             elif not at.bound and at.clause is Clause.SELECT:
                 known = {name for _, relation in at.tables for name in relation.names}
                 known |= self.catalog.row_names if at is query else frozenset()
@@ -257,7 +265,7 @@ class QualifiedColumn:
                 return Names(words_of(column for column in source.relation.named if knows(at, name, column)))
             if not at.bound and at.clause is Clause.SELECT and is_full(at, name):
                 there = {pending.column for pending in at.pending if pending.qualifier == name}
-                return Names(words_of(there - {"*"}))
+                return Names(words_of(there - {EVERY}))
             if not at.bound and at.clause is Clause.SELECT:
                 later, barred = self._later(at, name), barred_by_star(at)
                 return Names(words_of(later.words.members - barred), later.free) if barred else later
@@ -274,7 +282,7 @@ class QualifiedColumn:
             if source is not None:
                 return Names(words_of(source.relation.named))
             outside = outside.outside
-        used = used_of(query, name) - {"*"}
+        used = used_of(query, name) - {EVERY}
         relations = [*recursive(query).values(), *(relation for _, relation in query.tables)]
         fitting = words_of(column for one in relations if used <= one.names for column in one.names)
         fitting = union(frozenset((fitting, self.catalog.columns_beside(used))))
@@ -364,7 +372,7 @@ class TableName:
             return sorted(names, key=lambda name: (len(name), name))[:4]
         found = []
         for qualifier in sorted({pending.qualifier for pending in missing if pending.qualifier is not None}):
-            used = {pending.column for pending in missing if pending.qualifier == qualifier} - {"*"}
+            used = {pending.column for pending in missing if pending.qualifier == qualifier} - {EVERY}
             if qualifier in names and used <= self._relation(query, qualifier).names:
                 found.append(qualifier)
             else:
@@ -401,7 +409,7 @@ def _awaited(query: Query) -> tuple[str, ...]:
 def _may_go_by(query: Query, name: str) -> bool:
     """May it be a source of this name?"""
     assert query.relation is not None
-    return used_of(query, name) - {"*"} <= query.relation.named and name not in query.own_names
+    return used_of(query, name) - {EVERY} <= query.relation.named and name not in query.own_names
 
 
 class AliasOfSource:
@@ -518,7 +526,7 @@ def wanted_names(query: Query) -> frozenset[str]:
         return frozenset()
     # Those with a qualifier first: what is defined for the others would be in the way of its source.
     qualifier = min((pending.qualifier for pending in missing), key=lambda name: (name is None, name or ""))
-    names = {pending.column for pending in missing if pending.qualifier == qualifier} - {"*"}
+    names = {pending.column for pending in missing if pending.qualifier == qualifier} - {EVERY}
     if query.is_distinct and any(output.star is not None for output in query.outputs):
         # Its other columns must have names that nothing else has.
         return frozenset()

@@ -9,7 +9,10 @@ from typing import NamedTuple
 
 from guided.grammar.attributed.words import Words
 
-__all__ = ["NOTHING", "ROW_NAMES", "Bare", "Relation", "Source", "bare_columns", "mergeable_names", "starred"]
+__all__ = ["EVERY", "NOTHING", "ROW_NAMES", "Bare", "Relation", "Source", "bare_columns", "mergeable_names", "starred"]
+
+EVERY = ""
+"""The name under which all columns of a source are awaited, as ``t.*`` has it; no column is called so."""
 
 
 @dataclass(frozen=True)

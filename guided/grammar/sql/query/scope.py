@@ -18,7 +18,7 @@ from guided.grammar.attributed.watched import asked, gathered, grown
 from guided.grammar.attributed.words import Words
 from guided.grammar.sql.query.laws import SQLITE_LAWS, Laws
 from guided.grammar.sql.query.nesting import Nesting
-from guided.grammar.sql.query.relations import ROW_NAMES, Bare, Relation, Source, bare_columns, starred
+from guided.grammar.sql.query.relations import EVERY, ROW_NAMES, Bare, Relation, Source, bare_columns, starred
 
 __all__ = [
     "Call", "CallKind", "Clause", "Item", "Mixture", "Output", "Pending", "Query", "Recursion", "Taint", "Window",
@@ -143,7 +143,7 @@ class Pending(NamedTuple):
 
     qualifier: str | None
     column: str
-    """``*`` where only the qualifier must exist."""
+    """`EVERY` where only the qualifier must exist."""
     local: bool = False
     """Must this query's own FROM bind it?  An aggregate of a query around would be that query's."""
     optional: bool = False
@@ -502,7 +502,7 @@ def refer(query: Query, pending: Pending, *, inner: bool = False) -> Query | Non
     else:
         source = query.source(qualifier)
         if source is not None:
-            return query if column == "*" or knows(query, qualifier, column) else None
+            return query if column == EVERY or knows(query, qualifier, column) else None
     outside = query.outside
     if outside is None or local:
         return query if optional else None

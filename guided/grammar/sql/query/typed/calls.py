@@ -21,6 +21,7 @@ from guided.grammar.attributed.nodes import (
     words,
 )
 from guided.grammar.attributed.words import words_of
+from guided.grammar.sql.query.relations import EVERY
 from guided.grammar.sql.query.typed import alternatives, frames, functions
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed.columns.catalog import Catalog
@@ -296,7 +297,7 @@ def counts_all(query: Query) -> Query | None:
 def counts_source(query: Query) -> Query | None:
     """``*`` behind a source, the argument of COUNT."""
     if is_open(query):
-        return query._replace(name="", pending=query.pending | {Pending(query.name, "*", "", True)})
+        return query._replace(name="", pending=query.pending | {Pending(query.name, EVERY, "", True)})
     return query._replace(name="")
 
 
@@ -348,7 +349,7 @@ class RowName:
             return found
         if any(one.qualifier is None and one.column == name for one in query.pending):
             return None
-        return found._replace(pending=query.pending | {Pending(name, "*", "", True)}, barred=query.barred | {name})
+        return found._replace(pending=query.pending | {Pending(name, EVERY, "", True)}, barred=query.barred | {name})
 
     def suggested(self, query: Query) -> Iterable[str]:
         """What the qualifier suggests, else the shortest."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from guided.grammar.sql.query.relations import EVERY
 from guided.grammar.sql.query.typed.changes import end
 from guided.grammar.sql.query.typed.frames import CONDITION, UNKNOWN, Operand
 from guided.grammar.sql.query.typed.queries import MOST_DEPTH, columns_of, may_be_cut, within
@@ -19,7 +20,7 @@ from guided.grammar.sql.query.typed.scope import (
     type_of,
     unbound,
 )
-from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, settled, settling
+from guided.grammar.sql.query.typed.types import ALL, BIT, LITERALS, OTHER, SORTABLE, settled, settling
 from guided.grammar.sql.query.typed.undecided import stands_for
 
 __all__ = [
@@ -67,7 +68,7 @@ __all__ = [
     "leave_count",
     "leave_source",
     "leave_table",
-    "may_count", "may_enter", "may_join",
+    "may_be_written", "may_count", "may_enter", "may_have_values", "may_join",
     "may_order",
     "may_star",
     "next_item",
@@ -76,9 +77,12 @@ __all__ = [
     "stands_for_demanded",
     "term_of",
     "unjoined",
+    "wants_table",
 ]  # fmt: skip
 
 _WHOLE = sum(BIT[name] for name in ("int2", "int4", "int8"))
+_SORTED = SORTABLE & ~sum(BIT[name] for name in LITERALS)
+"""Types that columns of a source may have and that have an order."""
 UNNAMED = "?column?"
 """The name of a column that has none."""
 
@@ -87,7 +91,7 @@ def begin_item(query: Query) -> Query | None:
     """One more column, if as many are demanded."""
     goals = query.goals
     place = len(query.outputs)
-    if goals is not None and place >= len(goals):
+    if goals is not None and (place >= len(goals) or not may_be_written(goals[place:])):
         return None
     goal = ALL if goals is None else goals[place]
     if query.distinct:
@@ -192,9 +196,19 @@ def lacks_columns(query: Query) -> bool:
     return query.goals is not None and len(query.outputs) < len(query.goals) and not stands_for_demanded(query)
 
 
+def may_be_written(goals: tuple[int, ...]) -> bool:
+    """Is there an expression for each column that is demanded?  Of types without a cast only tables have columns."""
+    return all(goal & ~BIT[OTHER] for goal in goals)
+
+
 def stands_for_demanded(query: Query) -> bool:
     """Is ``*`` all columns that are demanded, so that one source must have just these?"""
     return query.goals is not None and bool(query.outputs) and query.outputs[0].star is not None
+
+
+def wants_table(query: Query) -> bool:
+    """Is it the columns of a table that are demanded, which no sub-query has?"""
+    return stands_for_demanded(query) and not may_be_written(query.goals or ())
 
 
 def has_demanded(query: Query, relation: Relation) -> bool:
@@ -231,6 +245,8 @@ def all_columns(query: Query) -> Query | None:
     alone = query.goals is not None and not query.outputs and query.awaiting is None and query.depth <= MOST_DEPTH
     if may_star(query) is None and not alone:
         return None
+    if query.distinct and not all(goal & _SORTED for goal in query.goals or ()):
+        return None
     # No column of a source is a literal.
     goals = None if query.goals is None else tuple(settling(query.system, goal) for goal in query.goals)
     return query._replace(
@@ -243,14 +259,17 @@ def all_columns_of(query: Query) -> Query | None:
     """``t.*``."""
     if may_star(query) is None:
         return None
-    pending = query.pending | {Pending(query.name, "*", "", True)}
+    pending = query.pending | {Pending(query.name, EVERY, "", True)}
     outputs = (*query.outputs, Output(None, "text", query.name))
     return query._replace(outputs=outputs, pending=pending, name="", frame=None, around=(), trace=None)
 
 
-def distinct(query: Query) -> Query:
-    """DISTINCT."""
-    return query._replace(distinct=True)
+def distinct(query: Query) -> Query | None:
+    """DISTINCT; each column that is demanded must have an order."""
+    goals = [goal & SORTABLE for goal in query.goals or ()]
+    if query.system.distinct_settles:
+        goals = [settling(query.system, goal) for goal in goals]
+    return query._replace(distinct=True) if all(goals) else None
 
 
 def begin_from(query: Query) -> Query:
@@ -418,6 +437,11 @@ def begin_having(query: Query) -> Query:
 def begin_order(query: Query) -> Query:
     """Behind ORDER BY."""
     return query._replace(clause=Clause.ORDER)
+
+
+def may_have_values(query: Query) -> Query | None:
+    """Where columns of the result may be any: not those of a table alone."""
+    return query if may_be_written(query.goals or ()) else None
 
 
 def begin_distinct_on(query: Query) -> Query:

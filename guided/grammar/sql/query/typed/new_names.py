@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from guided.grammar.attributed.nodes import Names
 from guided.grammar.attributed.words import words_of
+from guided.grammar.sql.query.relations import EVERY
 from guided.grammar.sql.query.typed import clauses, queries
 from guided.grammar.sql.query.typed.relations import Relation, bare_columns
 from guided.grammar.sql.query.typed.scope import Clause, Query, unbound
@@ -52,7 +53,7 @@ def wanted(query: Query) -> list[tuple[str, str]]:
     taken = {output.name for output in query.outputs}
     found: dict[str, str] = {}
     for pending in missing:
-        if pending.qualifier == qualifier and pending.column != "*" and pending.column not in taken:
+        if pending.qualifier == qualifier and pending.column != EVERY and pending.column not in taken:
             found[pending.column] = narrower(pending.type, found.get(pending.column, ""))
     # What waits without a qualifier as well USING makes one of two columns, which must be of one type.
     shared = {pending.column for pending in around.pending if pending.qualifier is None}

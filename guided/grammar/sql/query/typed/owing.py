@@ -8,7 +8,7 @@ from typing import Any
 from guided.grammar.attributed.measures import Measure
 from guided.grammar.attributed.pricing import Rise
 from guided.grammar.sql.query.typed import frames
-from guided.grammar.sql.query.typed.clauses import stands_for_demanded
+from guided.grammar.sql.query.typed.clauses import may_be_written, stands_for_demanded
 from guided.grammar.sql.query.typed.columns.catalog import Catalog
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.ending import Ending
@@ -36,6 +36,8 @@ class Owing:
         self._letter = text("a")
         self._one = text("1")
         self._from = text(" FROM")
+        self._table = self._from + text(" .") + 2 * self._longest
+        """A table with its schema."""
         self._source = text(", (SELECT )")
         """A sub-query as a source beside its columns and its name, which is a letter where nothing waits for it."""
         self._joined = text(" JOIN USING()") - text(",")
@@ -181,6 +183,8 @@ class Owing:
                 place = 0
                 found += self._listed
             found += sum(self._comma + self._ending.value(goal) for goal in query.goals[place:])
+            if not may_be_written(query.goals):
+                found += self._table
         if query.clause is Clause.VALUES and query.distinct:
             found += self._null * max(0, len(query.outputs) - query.cell)
         if query.relation is not None and not self._is_table(query, query.relation):

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from guided.grammar.attributed.records import quickly_replaced
+from guided.grammar.sql.query.relations import EVERY
 from guided.grammar.sql.query.typed.frames import UNKNOWN, Operand
 from guided.grammar.sql.query.typed.relations import Relation, Source, bare_columns, starred
 from guided.grammar.sql.query.typed.system import TypeSystem
@@ -83,7 +84,7 @@ class Output(NamedTuple):
 
 
 class Pending(NamedTuple):
-    """A column that was named before FROM; ``type`` is empty where any will do, ``column`` ``*`` for a source."""
+    """A column that was named before FROM; ``type`` is empty where any will do, ``column`` `EVERY` for a source."""
 
     qualifier: str | None
     column: str
@@ -311,7 +312,7 @@ def refer(query: Query, used: Pending) -> Query | None:
     else:
         source = query.source(qualifier)
         if source is not None:
-            if column == "*":
+            if column == EVERY:
                 return query
             given = source.relation.types.get(column)
             fits = given is not None and stands_for(query.system, kind, given)

@@ -25,7 +25,7 @@ from guided.grammar.sql.query.typed.columns import terms
 from guided.grammar.sql.query.typed.columns.catalog import Catalog
 from guided.grammar.sql.query.typed.columns.references import Qualifier
 from guided.grammar.sql.query.typed.compounds.brackets import bracketed
-from guided.grammar.sql.query.typed.compounds.tables import whole_table
+from guided.grammar.sql.query.typed.compounds.tables import has_whole_table, whole_table
 from guided.grammar.sql.query.typed.compounds.values import values
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.expressions import beginning_with, casts, expression
@@ -57,7 +57,7 @@ def select(dialect: TypedDialect, catalog: Catalog) -> Node:
 def _compound(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule, one: Node, *, leads: bool) -> Node:
     """A query; ``leads`` says that its first part may be in brackets."""
     core = choice(_core(dialect, catalog, body, query, one), values(body), whole_table(catalog))
-    inner = bracketed(query)
+    inner = bracketed(catalog, query)
     part = choice(core, inner)
     operators = [
         seq(
@@ -87,7 +87,13 @@ def _with(catalog: Catalog, query: Node) -> Node:
         )  # fmt: skip
         ways.append(listed(table, _COMMA))
     plain, recursive = ways
-    return seq(Action(queries.may_nest), words("WITH"), choice(plain, seq(words("RECURSIVE"), recursive)))
+    # A table that has what is demanded of it must not be hidden by another of its name.
+    return seq(
+        Action(queries.may_nest),
+        Action(clauses.may_have_values),
+        words("WITH"),
+        choice(plain, seq(words("RECURSIVE"), recursive)),
+    )
 
 
 def _order(dialect: TypedDialect, body: Node) -> Node:
@@ -129,7 +135,13 @@ def _limit(query: Node) -> Node:
 
 def _core(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule, one: Node) -> Node:
     apart, there_is = terms.sole_column(catalog, clauses.begin_distinct_on, clauses.end_distinct_on)
-    on = seq(Action(there_is), words("ON"), _OPEN, listed(apart, _COMMA), _CLOSE)
+    on = seq(Action(clauses.may_have_values), Action(there_is), words("ON"), _OPEN, listed(apart, _COMMA), _CLOSE)
+
+    def may_be_distinct(query: Query) -> Query | None:
+        on = clauses.may_have_values(query) and there_is(query)
+        return query if on or clauses.distinct(query) else None
+
+    distinct = seq(Action(may_be_distinct), words("DISTINCT"), choice(Action(clauses.distinct), on))
     where = seq(words("WHERE"), Action(clauses.begin_where), body, Action(do.end))
     named = defined_windows(body)
     qualify = (_qualify(dialect, catalog, body, query, one),) if dialect.system.qualify else ()
@@ -139,7 +151,7 @@ def _core(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule, one:
     )
     return seq(
         words("SELECT"),
-        maybe(choice(seq(words("DISTINCT"), choice(Action(clauses.distinct), on)), words("ALL"))),
+        maybe(choice(distinct, words("ALL"))),
         _items(dialect, catalog, body),
         choice(
             seq(Action(clauses.end_items), Action(clauses.bound), maybe(where), Action(clauses.grouped), named),
@@ -190,7 +202,7 @@ def _items(dialect: TypedDialect, catalog: Catalog, body: Node) -> Node:
     item = Choice(
         (
             seq(Action(clauses.begin_item), value, Action(clauses.end_value), named, Action(clauses.end_item)),
-            seq(Action(clauses.all_columns), Sign("*")),
+            seq(Action(has_whole_table(catalog)), Action(clauses.all_columns), Sign("*")),
             seq(
                 Action(clauses.may_star),
                 Action(clauses.begin_item),
@@ -250,7 +262,8 @@ def _source(
     dialect: TypedDialect, catalog: Catalog, query: Node, *, joined: bool = False, nullable: bool = False
 ) -> Node:
     table = _table(dialect, catalog, joined=joined, nullable=nullable)
-    return choice(table, _derived(dialect, query, joined=joined))
+    derived = _derived(dialect, query, joined=joined)
+    return Choice((table, derived), lambda query: 0 if clauses.wants_table(query) else -1)
 
 
 def _derived(dialect: TypedDialect, query: Node, *, lateral: bool = False, joined: bool = False) -> Node:

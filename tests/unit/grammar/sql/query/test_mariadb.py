@@ -34,6 +34,7 @@ CREATE VIEW old AS SELECT name, age FROM singer WHERE age > 60
 """.strip().splitlines()
 
 TAKEN = r"""
+WITH x AS (SELECT 1 AS `*`) SELECT x.`*`, x.* FROM x
 (SELECT name FROM singer WHERE age > 3 ORDER BY age LIMIT 3) ORDER BY name LIMIT 1;
 (SELECT DISTINCT *, 'it''s' AS `id` FROM concert AS x LEFT JOIN concert ON 1)
 (SELECT max(name) AS m FROM singer GROUP BY age WITH ROLLUP) UNION (SELECT 1) ORDER BY m
@@ -83,6 +84,7 @@ SELECT name FROM singer WHERE (country, age) NOT IN (SELECT country, max(age) FR
 """.strip().splitlines()
 
 REFUSED = r"""
+SELECT x.`*` FROM singer x
 (SELECT name FROM singer LIMIT 2) ORDER BY age
 (SELECT name AS a, age AS a FROM singer) ORDER BY a
 (SELECT max(name) AS m FROM singer GROUP BY age WITH ROLLUP) ORDER BY m

@@ -29,6 +29,7 @@ CREATE VIEW old AS SELECT name, age FROM singer WHERE age > 60;
 """
 
 TAKEN = """
+SELECT x."*", x.* FROM (SELECT 1 AS "*") x
 SELECT 1 FROM concert JOIN singer ON concert.concert_id = 1 FULL JOIN singer_in_concert USING (concert_id)
 SELECT 1 FROM concert JOIN singer ON concert_id = 1 RIGHT OUTER JOIN "order items" ON id = 1
 SELECT count(*) FROM singer
@@ -63,6 +64,7 @@ SELECT 1
 """.strip().splitlines()
 
 REFUSED = """
+SELECT x."*" FROM singer x
 SELECT 1 FROM concert JOIN singer ON concert_id = 1 FULL JOIN singer_in_concert USING (concert_id)
 SELECT 1 FROM concert JOIN json_each(concert_id) NATURAL RIGHT JOIN singer_in_concert
 SELECT nmae FROM singer

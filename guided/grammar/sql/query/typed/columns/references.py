@@ -8,6 +8,7 @@ from typing import Protocol
 
 from guided.grammar.attributed.nodes import Names
 from guided.grammar.attributed.words import Words, words_of
+from guided.grammar.sql.query.relations import EVERY
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed.columns.awaited import MOST_TRIED, awaited, guesses, read_as, settled_before
 from guided.grammar.sql.query.typed.columns.catalog import Catalog
@@ -332,7 +333,7 @@ class QualifiedColumn:
             outside = outside.outside
         if name in named:
             return {column: (kind,) if kind != OTHER else () for column, kind in named[name].types.items()}
-        used = [pending for pending in query.pending if pending.qualifier == name and pending.column != "*"]
+        used = [pending for pending in query.pending if pending.qualifier == name and pending.column != EVERY]
         found: dict[str, dict[str, None]] = {}
         for relation in named.values():
             types = relation.types

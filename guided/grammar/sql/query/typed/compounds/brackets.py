@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from guided.grammar.attributed.nodes import Action, Node, Sign, seq
+from guided.grammar.sql.query.typed.columns.catalog import Catalog
+from guided.grammar.sql.query.typed.compounds.tables import has_whole_table
 from guided.grammar.sql.query.typed.queries import columns_of, within
 from guided.grammar.sql.query.typed.scope import Clause, Output, Query
 from guided.grammar.sql.query.typed.types import settling
@@ -10,14 +12,16 @@ from guided.grammar.sql.query.typed.types import settling
 __all__ = ["bracketed"]
 
 
-def bracketed(query: Node) -> Node:
+def bracketed(catalog: Catalog, query: Node) -> Node:
     """A query in brackets as a part."""
-    return seq(Action(_may_enter), Sign("("), Action(_enter), query, Action(_leave), Sign(")"))
+    has_table = has_whole_table(catalog)
 
+    def may_enter(query: Query) -> Query | None:
+        # What may refuse stands before the bracket, behind which something must follow.
+        begun = _enter(query)
+        return None if begun is None or has_table(begun) is None else query
 
-def _may_enter(query: Query) -> Query | None:
-    """Where one may begin: what may refuse stands before the bracket, behind which something must follow."""
-    return None if _enter(query) is None else query
+    return seq(Action(may_enter), Sign("("), Action(_enter), query, Action(_leave), Sign(")"))
 
 
 def _enter(query: Query) -> Query | None:

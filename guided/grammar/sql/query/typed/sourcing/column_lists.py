@@ -7,6 +7,7 @@ from functools import partial
 
 from guided.grammar.attributed.nodes import Action, Choice, Name, Names, Node, Sign, Star, choice, seq, words
 from guided.grammar.attributed.words import words_of
+from guided.grammar.sql.query.relations import EVERY
 from guided.grammar.sql.query.typed import clauses
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.relations import Relation
@@ -34,7 +35,7 @@ def _waiting(query: Query, name: str) -> dict[str, str]:
     """The columns that wait for a source of a name, with their types if these are known."""
     found: dict[str, str] = {}
     for pending in query.pending:
-        if pending.qualifier == name and pending.column != "*":
+        if pending.qualifier == name and pending.column != EVERY:
             found[pending.column] = narrower(pending.type, found.get(pending.column, ""))
     return found
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from guided.grammar.attributed.nodes import Action, Name, Names, Node, Sign, Spelled, choice, maybe, seq, words
 from guided.grammar.attributed.words import words_of
+from guided.grammar.sql.query.relations import EVERY
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed import clauses
 from guided.grammar.sql.query.typed.calls import FunctionName, arguments, end_call
@@ -109,7 +110,7 @@ def _named(query: Query, alias: str, column: str) -> Query | None:
 
 def _fits(query: Query, alias: str, kind: str, column: str | None) -> bool:
     """Has a source of one column all that waits for it?"""
-    waiting = [pending for pending in query.pending if pending.qualifier == alias and pending.column != "*"]
+    waiting = [pending for pending in query.pending if pending.qualifier == alias and pending.column != EVERY]
     columns = {pending.column for pending in waiting}
     return (
         alias not in query.own_names
@@ -152,7 +153,7 @@ class _Alias:
 
 def _column_names(query: Query) -> list[str]:
     """Names that the column may have."""
-    waiting = {pending.column for pending in query.pending if pending.qualifier == query.name} - {"*"}
+    waiting = {pending.column for pending in query.pending if pending.qualifier == query.name} - {EVERY}
     return [name for name in (sorted(waiting) or _LETTERS) if _named(query, query.name, name) is not None]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from guided.grammar.attributed.nodes import Action, Literal, LiteralForm, Names, Node, Sign, choice, maybe, seq, words
 from guided.grammar.attributed.words import words_of
+from guided.grammar.sql.query.relations import EVERY
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed import clauses
 from guided.grammar.sql.query.typed.columns.catalog import Catalog
@@ -129,15 +130,15 @@ class SchemaName:
         return query._replace(schema=name)
 
     def suggested(self, query: Query) -> Iterable[str]:
-        """None: tables of the default schema need none, and a sub-query can have all columns."""
-        return ()
+        """None: tables of the default schema need none, and a sub-query can have all columns; but where none can."""
+        return self.allowed(query).words.members if clauses.wants_table(query) else ()
 
 
 def _has(relation: Relation, query: Query, qualifier: str) -> bool:
     """Has a relation the columns that wait with a qualifier, of their types?"""
     types = relation.types
     return all(
-        pending.column == "*"
+        pending.column == EVERY
         or (
             pending.column in types
             and stands_for(query.system, pending.type, types[pending.column])

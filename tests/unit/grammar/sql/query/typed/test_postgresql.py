@@ -29,6 +29,8 @@ DATABASE = (
 )
 
 TAKEN = """
+SELECT x."*", x.* FROM (SELECT 1 AS "*") x
+(SELECT * FROM "Order Items" LIMIT 1) UNION ALL (SELECT * FROM "Order Items")
 SELECT * FROM (SELECT name, age AS n, born FROM singer) a JOIN (SELECT 1 AS n) b USING (n) UNION SELECT 1, 'x', born FROM singer
 SELECT * FROM (SELECT 'x' AS a, 1 AS b, true AS c) q JOIN (SELECT 1 AS b, true AS c) r USING (c, b) UNION SELECT true, 1, 'x'
 SELECT * FROM (SELECT 'x' AS a, 1 AS b) q RIGHT JOIN (SELECT 1 AS b) r USING (b) GROUP BY b, a
@@ -100,6 +102,7 @@ SELECT count(*) FROM singer HAVING count(*) > 1
 """.strip().splitlines()
 
 REFUSED = """
+SELECT x."*" FROM singer x
 SELECT * FROM (SELECT name, age AS n, born FROM singer) a JOIN (SELECT 1 AS n) b USING (n) UNION SELECT 'x', 1, born FROM singer
 SELECT * FROM (SELECT 'x' AS a, 1 AS b, true AS c) q JOIN (SELECT 1 AS b, true AS c) r USING (c, b) UNION SELECT 1, true, 'x'
 SELECT * FROM (SELECT 'x' AS a, 1 AS b) q RIGHT JOIN (SELECT 1 AS b) r USING (b) GROUP BY q.b, a
