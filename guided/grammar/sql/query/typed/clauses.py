@@ -6,7 +6,7 @@ from guided.grammar.sql.query.relations import EVERY
 from guided.grammar.sql.query.typed.changes import end
 from guided.grammar.sql.query.typed.frames import CONDITION, UNKNOWN, Operand
 from guided.grammar.sql.query.typed.queries import MOST_DEPTH, columns_of, may_be_cut, within
-from guided.grammar.sql.query.typed.relations import Relation, bare_columns
+from guided.grammar.sql.query.typed.relations import Relation, bare_columns, is_named
 from guided.grammar.sql.query.typed.scope import (
     Clause,
     Output,
@@ -357,6 +357,8 @@ def begin_group(query: Query) -> Query | None:
         return None
     for output in query.outputs:
         for where, name in output.loose.union(*(term.loose for term in output.terms)):
+            if where and not is_named(where) and name not in bare_columns(query.sources).unique:
+                return None
             kind = type_of(query, (where or None, name))
             if kind is None or not is_sortable(kind):
                 return None

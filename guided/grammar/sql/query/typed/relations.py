@@ -9,7 +9,9 @@ from typing import NamedTuple
 
 from guided.grammar.sql.query.typed.types import BIT, SORTABLE
 
-__all__ = ["Bare", "Relation", "Source", "bare_columns", "starred"]
+__all__ = ["Bare", "Relation", "Source", "bare_columns", "is_named", "starred", "unnamed"]
+
+_UNNAMED = "\0"
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,16 @@ class Source(NamedTuple):
     relation: Relation
     merged: tuple[str, ...] = ()
     """In the order in which USING has them."""
+
+
+def unnamed(place: int) -> str:
+    """What a source without a name goes by, which no text can say."""
+    return f"{_UNNAMED}{place}"
+
+
+def is_named(name: str) -> bool:
+    """Can a text say the name of a source?"""
+    return name[:1] not in ("", _UNNAMED)
 
 
 class Bare(NamedTuple):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from guided.grammar.attributed.nodes import (
     Action,
     Choice,
@@ -32,7 +34,7 @@ from guided.grammar.sql.query.typed.expressions import beginning_with, casts, ex
 from guided.grammar.sql.query.typed.literals import Place, Position, Size
 from guided.grammar.sql.query.typed.scope import Clause, Query, needed, unbound
 from guided.grammar.sql.query.typed.sourcing import tables as sources
-from guided.grammar.sql.query.typed.sourcing.column_lists import alias_with_columns
+from guided.grammar.sql.query.typed.sourcing.column_lists import alias_with_columns, without_name
 from guided.grammar.sql.query.typed.sourcing.full_joins import on_equal
 from guided.grammar.sql.query.typed.sourcing.rows import rows, rows_of_call
 from guided.grammar.sql.query.typed.windows import defined_windows, directed
@@ -273,7 +275,14 @@ def _derived(dialect: TypedDialect, query: Node, *, lateral: bool = False, joine
         if lateral
         else seq(Action(clauses.may_enter), _OPEN, Action(clauses.enter_source))
     )
-    return seq(enter, query, Action(clauses.leave_source), _CLOSE, alias_with_columns(dialect, joined=joined))
+    nameless = partial(without_name, joined=joined)
+
+    def preferred(query: Query) -> int:
+        return 0 if any(one.qualifier for one in unbound(query)) or nameless(query) is None else 1
+
+    # Its price is that of a letter: no sub-query is cheaper than a table because of it.
+    named = Choice((alias_with_columns(dialect, joined=joined), Action(nameless, " a")), preferred)
+    return seq(enter, query, Action(clauses.leave_source), _CLOSE, named)
 
 
 def _table(

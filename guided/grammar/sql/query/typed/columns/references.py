@@ -14,7 +14,7 @@ from guided.grammar.sql.query.typed.columns.awaited import MOST_TRIED, awaited, 
 from guided.grammar.sql.query.typed.columns.catalog import Catalog
 from guided.grammar.sql.query.typed.frames import UNKNOWN
 from guided.grammar.sql.query.typed.queries import MOST_DEPTH
-from guided.grammar.sql.query.typed.relations import Relation, Source, bare_columns
+from guided.grammar.sql.query.typed.relations import Relation, Source, bare_columns, is_named
 from guided.grammar.sql.query.typed.scope import (
     Clause,
     Pending,
@@ -247,7 +247,7 @@ class Qualifier:
                 found.update(name for name, _ in at.named_tables)
                 free = True
             else:
-                found.update(source.name for source in at.sources if source.name)
+                found.update(source.name for source in at.sources if is_named(source.name))
         return Names(words_of(name for name in found if self.after(query, name) is not None), free and not held)
 
     def after(self, query: Query, name: str) -> Query | None:
@@ -266,11 +266,11 @@ class Qualifier:
             return [
                 one.name
                 for one in query.sources
-                if one.name + "." in {p[: len(one.name) + 1] for p in do.next_parts(query)}
+                if is_named(one.name) and one.name + "." in {p[: len(one.name) + 1] for p in do.next_parts(query)}
             ]
         if query.clause is not Clause.GROUP or query.around:
             return ()
-        return sorted({where for where, _ in needed(query) if where})
+        return sorted({where for where, _ in needed(query) if where and is_named(where)})
 
 
 class QualifiedColumn:

@@ -18,7 +18,7 @@ from guided.grammar.sql.query.typed.columns.references import (
     QualifiedColumn,
     Qualifier,
 )
-from guided.grammar.sql.query.typed.relations import bare_columns
+from guided.grammar.sql.query.typed.relations import bare_columns, is_named
 from guided.grammar.sql.query.typed.scope import Column, Query, queries_in_scope, remaining
 
 __all__ = ["TermColumn", "TermQualifier", "nameable", "sole_column"]
@@ -48,7 +48,7 @@ def _bare(query: Query) -> dict[str, Column]:
 
 def nameable(query: Query) -> bool:
     """Can ORDER BY begin with all columns of DISTINCT ON?"""
-    return all(where or name in _bare(query) for where, name in remaining(query))
+    return all((where and is_named(where)) or name in _bare(query) for where, name in remaining(query))
 
 
 class TermQualifier:
@@ -62,7 +62,7 @@ class TermQualifier:
 
     def allowed(self, query: Query) -> Names:
         """Those that have one."""
-        return Names(words_of(where for where, _ in self._columns(query) if where))
+        return Names(words_of(where for where, _ in self._columns(query) if where and is_named(where)))
 
     def after(self, query: Query, name: str) -> Query:
         """The query with the qualifier noted."""

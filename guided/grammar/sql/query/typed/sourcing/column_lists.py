@@ -10,12 +10,12 @@ from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query.relations import EVERY
 from guided.grammar.sql.query.typed import clauses
 from guided.grammar.sql.query.typed.dialect import TypedDialect
-from guided.grammar.sql.query.typed.relations import Relation
+from guided.grammar.sql.query.typed.relations import Relation, unnamed
 from guided.grammar.sql.query.typed.scope import Query, unbound
 from guided.grammar.sql.query.typed.sourcing.tables import goes_by, with_source
 from guided.grammar.sql.query.typed.undecided import UNDECIDED, narrower, stands_for
 
-__all__ = ["alias_with_columns"]
+__all__ = ["alias_with_columns", "without_name"]
 
 _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 _COMMA = Sign(",")
@@ -29,6 +29,12 @@ def alias_with_columns(dialect: TypedDialect, *, joined: bool = False) -> Node:
     listed = seq(Action(_begin), Sign("("), column, wanted, Action(_whole), Sign(")"), Action(_listed))
     unlisted = Action(partial(_unlisted, joined=joined))
     return seq(named, Choice((unlisted, listed), lambda query: 0 if _fits(query, query.name, joined=joined) else 1))
+
+
+def without_name(query: Query, *, joined: bool) -> Query | None:
+    """The query with it as a source that has no name."""
+    name = unnamed(len(query.sources))
+    return with_source(query, name) if _fits(query, name, joined=joined) else None
 
 
 def _waiting(query: Query, name: str) -> dict[str, str]:

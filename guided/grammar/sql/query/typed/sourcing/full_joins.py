@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from guided.grammar.attributed.nodes import Action, Name, Names, Node, Sign, choice, seq, words
 from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query.typed.clauses import is_sortable
-from guided.grammar.sql.query.typed.relations import Source
+from guided.grammar.sql.query.typed.relations import Source, is_named
 from guided.grammar.sql.query.typed.scope import Query
 
 __all__ = ["joins", "on_equal"]
@@ -16,7 +16,7 @@ __all__ = ["joins", "on_equal"]
 def joins(query: Query, source: Source) -> bool:
     """Has a source a column of a type that one of those before it has?"""
     kinds = {kind for kind in source.relation.types.values() if is_sortable(kind)}
-    return any(kind in kinds for left in query.sources for kind in left.relation.types.values())
+    return any(kind in kinds for left in query.sources if is_named(left.name) for kind in left.relation.types.values())
 
 
 def on_equal(settled: Node) -> Node:
@@ -38,11 +38,13 @@ def _forget(query: Query) -> Query:
 def _types(query: Query, source: Source, *, left: bool) -> dict[str, str]:
     """The columns of a source that may be compared: with the other side, or of the type that was read."""
     last = query.sources[-1]
+    if not is_named(source.name):
+        return {}
     if query.value:
         kinds = {query.value}
     else:
         others = (last,) if left else query.sources[:-1]
-        kinds = {kind for other in others for kind in other.relation.types.values()}
+        kinds = {kind for other in others if is_named(other.name) for kind in other.relation.types.values()}
     return {name: kind for name, kind in source.relation.types.items() if kind in kinds and is_sortable(kind)}
 
 
