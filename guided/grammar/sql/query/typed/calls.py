@@ -29,7 +29,7 @@ from guided.grammar.sql.query.typed.columns.references import Qualifier
 from guided.grammar.sql.query.typed.columns.terms import TermQualifier
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.frames import CONDITION, Calling, Operand
-from guided.grammar.sql.query.typed.literals import numbers_of
+from guided.grammar.sql.query.typed.literals import numbers_of, strings_of
 from guided.grammar.sql.query.typed.relations import bare_columns
 from guided.grammar.sql.query.typed.scope import Clause, Column, Pending, Query, is_open
 from guided.grammar.sql.query.typed.system import TypeSystem
@@ -37,8 +37,8 @@ from guided.grammar.sql.query.typed.types import ALL, BIT, MADE, SORTABLE, coerc
 from guided.grammar.sql.query.typed.windows import directed, ordering, over
 
 __all__ = [
-    "COMMA", "FunctionName", "arguments", "begin_group", "begin_grouping", "call", "end_call", "end_group", "end_kind",
-    "made", "may_be_grouping", "windowed_call",
+    "COMMA", "TAINTS", "FunctionName", "arguments", "call", "end_call", "end_kind",
+    "made", "may_aggregate", "windowed_call",
 ]  # fmt: skip
 
 _OPEN, _CLOSE, _COMMA = Sign("("), Sign(")"), Sign(",")
@@ -259,34 +259,6 @@ def may_close(query: Query) -> Query | None:
 def end_kind(query: Query) -> Query:
     """Behind what belongs to an aggregate or a window."""
     return query._replace(calls=query.calls[:-1])
-
-
-def may_be_grouping(query: Query) -> Query | None:
-    """Where GROUPING may stand."""
-    is_select = query.clause is Clause.SELECT and not query.calls
-    return query if is_select and do.open_operand(query) and may_aggregate(query) else None
-
-
-def begin_grouping(query: Query) -> Query | None:
-    """Before GROUPING, which makes its columns groups."""
-    found = do.at_operand(query)
-    if found is None:
-        return None
-    tainted = max(query.tainted, "aggregate", key=TAINTS.index)
-    return found._replace(calls=("aggregate",), tainted=tainted, aggregated=True, trace=None)
-
-
-def begin_group(query: Query) -> Query:
-    """Before one of them, of whatever type it is."""
-    return query.pushed(Operand(query.system, SORTABLE, plain=True))
-
-
-def end_group(query: Query) -> Query | None:
-    """Behind it."""
-    ended = do.end(query)
-    if ended is None or ended.column is None:
-        return None
-    return ended._replace(groupings=ended.groupings | {ended.column}, column=None)
 
 
 def counts_all(query: Query) -> Query | None:
@@ -554,6 +526,10 @@ def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:
     long = seq(words("FOR"), Action(do.heard("for")), whole)
     part = seq(Action(_of_text), choice(seq(words("FROM"), Action(do.heard("from")), whole, maybe(long)), long))
     several_arguments = seq(_more_arguments(expression), Action(may_close))
+    if not dialect.system.lists:
+        found = seq(Action(do.begin(_texts(dialect))), choice(*strings_of(dialect)), Action(do.end))
+        several_arguments = choice(several_arguments, seq(Action(_of_text), COMMA, found))
+        part = choice(part, seq(Action(_of_text), words("FROM"), Action(do.heard("from")), found))
     substring = seq(
         Action(do.hears("substr")), words("SUBSTRING"), Action(calling("substr")), _OPEN, _argument(expression),
         choice(several_arguments, part), Action(_end_substring), _CLOSE,

@@ -30,16 +30,12 @@ from guided.grammar.sql.query.typed import alternatives, frames, new_names, quer
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed.calls import (
     COMMA,
-    begin_group,
-    begin_grouping,
     call,
-    end_group,
-    end_kind,
     made,
-    may_be_grouping,
 )
 from guided.grammar.sql.query.typed.columns import references as names
 from guided.grammar.sql.query.typed.columns.catalog import MOST_VARIANTS, Catalog
+from guided.grammar.sql.query.typed.columns.groupings import grouping
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.frames import UNKNOWN
 from guided.grammar.sql.query.typed.literals import (
@@ -321,7 +317,7 @@ def _operand(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule) -
         numbers[0], constants[1], strings[-1], constants[0], bare[1], qualified, *bare[2:], bare[0],
         *numbers[1:], *strings[:-1], constants[2], *moments, *typed, *spans,
         seq(Action(do.open_operand), choice(call(dialect, catalog, body), *_bracketed(dialect, body, query))),
-        _grouping(dialect, catalog), *made(dialect, body),
+        *grouping(dialect, catalog), *made(dialect, body),
     )  # fmt: skip
 
     held = {
@@ -349,18 +345,6 @@ def _operand(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule) -
         return {"int4": 0, "bool": 1, "'text": 2, **held}.get(frames.soon(query.top), 3)
 
     return Choice(options, preferred)
-
-
-def _grouping(dialect: TypedDialect, catalog: Catalog) -> Node:
-    """GROUPING and its columns."""
-    any_type = seq(Name(names.Qualifier(catalog, names.QualifiedColumn(catalog, 0))), Sign("."),
-                   Name(names.QualifiedColumn(catalog, 0)))  # fmt: skip
-    one = seq(Action(begin_group), choice(Name(names.GroupedColumn(catalog)), any_type), Action(end_group))
-    return seq(
-        Action(may_be_grouping), words("GROUPING"), Action(begin_grouping), _OPEN, listed(one, _COMMA),
-        Action(end_kind),
-        Action(do.operand(dialect.whole, ("grouping", 2))), _CLOSE,
-    )  # fmt: skip
 
 
 def _bracketed(dialect: TypedDialect, body: Rule, query: Rule) -> list[Node]:

@@ -396,7 +396,7 @@ def is_met(operand: Operand) -> bool:
     return operand.type not in ("", UNKNOWN) and bool(goal_of(operand) & BIT[operand.type]) and not operand.bound
 
 
-_CONTINUED = ("->>", "||", "+", "-", "*", "/", "at", "#>>", "->", "#>", "^", "%", "~")
+_CONTINUED = ("->>", "||", "+", "-", "*", "/", "at", "#>>", "->", "#>", "^", "%", "~", "<@", "@>")
 
 
 @lru_cache(maxsize=1 << 16)

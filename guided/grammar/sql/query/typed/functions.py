@@ -7,7 +7,7 @@ from itertools import product
 
 from guided.grammar.sql.query.typed.resolution import chosen, result_of
 from guided.grammar.sql.query.typed.system import Signature, TypeSystem
-from guided.grammar.sql.query.typed.types import BIT, OTHER, UNBOUND, is_literal
+from guided.grammar.sql.query.typed.types import ANY_NULL, BIT, OTHER, UNBOUND, is_literal
 from guided.grammar.sql.query.typed.undecided import is_undecided, joined, members_of
 
 __all__ = ["arity", "call_of", "next_types"]
@@ -69,11 +69,14 @@ def may_go_on(system: TypeSystem, name: str, types: tuple[str, ...]) -> bool:
 
 
 def _item(parameters: tuple[str, ...], types: tuple[str, ...]) -> str:
-    """What the polymorphic parameters stand for, by the first argument that says it."""
+    """What the polymorphic parameters stand for, by the first argument that says it; beside texts a text."""
+    found = "int4"
     for wanted, given in zip(parameters, types, strict=False):
-        if wanted.startswith("any") and wanted not in UNBOUND and not is_literal(given):
-            return given[1:] if _is_array(wanted) else given
-    return "int4"
+        if wanted.startswith("any") and wanted not in UNBOUND:
+            if not is_literal(given):
+                return given[1:] if _is_array(wanted) else given
+            found = "text" if given != ANY_NULL else found
+    return found
 
 
 def _is_array(parameter: str) -> bool:

@@ -63,12 +63,21 @@ def _json() -> str:
     return found
 
 
+def _array() -> str:
+    """Arrays of texts, with and without quotes."""
+    word = r"[A-Za-z0-9_.@/:+#-]+"
+    item = rf"({word}( {word})*|\"[A-Za-z0-9 _.,:;@#%&/=<>~+*?!()$-]*\")"
+    return rf"\{{({item}(, ?{item})*)?\}}"
+
+
 def _json_path() -> str:
-    """Paths of SQL's standard into JSON: members, elements, and one filter of comparisons."""
+    """Paths of SQL's standard into JSON: members, elements, and a comparison or one filter of such."""
     steps = r"(\.([A-Za-z_][A-Za-z0-9_]*|\*)|\[(\*|last|[0-9]{1,3})\])*"
     value = r"(\"[A-Za-z0-9 _.,:;@#%&/=<>~+*?!()$-]*\"|-?(0|[1-9][0-9]{0,9})(\.[0-9]{1,9})?|true|false|null)"
-    condition = rf"@{steps} ?(==|!=|<>|<|<=|>|>=) ?{value}"
-    return rf"\${steps}( ?\? ?\({condition}( ?(&&|\|\|) ?{condition})*\){steps})?"
+    compared = rf"{steps} ?(==|!=|<>|<|<=|>|>=) ?{value}"
+    condition = f"@{compared}"
+    found = rf"{steps}( ?\? ?\({condition}( ?(&&|\|\|) ?{condition})*\){steps})?"
+    return rf"((strict|lax) )?\$({compared}|{found})"
 
 
 PATTERNS = {
@@ -81,7 +90,7 @@ PATTERNS = {
     "'interval": _span(),
     "'bool": "(?i:true|false|yes|no|t|f|y|n)",
     "'json": _json(),
-    "'array": r"\{[A-Za-z0-9_]+(,[A-Za-z0-9_]+)*\}",
+    "'array": _array(),
     "'field": f"(?i:{_FIELD})",
     "'part": f"(?i:{_FIELD}|dow|doy|isodow|isoyear|weekday|dayofweek|dayofyear)",
     "'uuid": "[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}",
@@ -92,6 +101,7 @@ PATTERNS = {
     "'jsonpath": _json_path(),
     "'config": "simple|english|german|french|spanish|italian|portuguese|dutch|russian",
     "'query": r"!?[A-Za-z]+(:\*)?( ?[&|] ?!?[A-Za-z]+(:\*)?)*",
+    "'bounds": r"[\[(][\])]",
     "'path": r"(\$(\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]{1,3}\])*|[A-Za-z_][A-Za-z0-9_]*)",
 }
 _SPELLINGS = {name: Spellings(pattern) for name, pattern in PATTERNS.items()}

@@ -14,9 +14,10 @@ __all__ = ["COMPARISONS", "EQUALITIES", "LEVELS", "compares", "result", "rights"
 
 EQUALITIES = ("=", "<>", "!=")
 COMPARISONS = (*EQUALITIES, "<", "<=", ">", ">=")
+_OTHERS = ("||", "~", "->", "->>", "#>", "#>>", "@>", "<@", "&&", "?", "?|", "?&", "@?", "@@")
 LEVELS = {
     "or": 0, "and": 1, "not": 2, "is": 3, **dict.fromkeys((*COMPARISONS, "compare", "equal"), 4), "between": 5,
-    "like": 5, "in": 5, **dict.fromkeys(("||", "~", "->", "->>", "#>", "#>>", "@>", "<@", "&&", "?", "@@"), 6),
+    "like": 5, "in": 5, **dict.fromkeys(_OTHERS, 6),
     "+": 7, "-": 7, "*": 8, "/": 8, "//": 8, "%": 8, "^": 9, "**": 9, "at": 10, "sign": 12,
 }  # fmt: skip
 """How tightly operators bind, loosest first (https://www.postgresql.org/docs/current/sql-syntax-lexical.html)."""

@@ -13,6 +13,7 @@ from guided.grammar.sql.query.typed.system import Signature, Types, TypeSystem
 from guided.grammar.sql.query.typed.types import (
     ANY_NULL,
     OTHER,
+    RANGES,
     UNBOUND,
     category,
     coerces,
@@ -173,12 +174,23 @@ def result_of(system: TypeSystem, signature: Signature, types: Types) -> str | N
     element, shared = agreed
     if system.cheapest and len(types) > 1 and signature.parameters[0] == "anyelement" and is_literal(types[0]):
         return None
+    if not _is_of_range(signature, types):
+        return None
     for given, wanted in zip(types, signature.parameters, strict=True):
         actual = _actual(wanted, element, shared)
         if actual is None or not (wanted in UNBOUND or takes(system, actual, given)):
             return None
     result = _actual(signature.result, element, shared)
     return result if result is None or result[0] != "_" or result[1] != "_" else None
+
+
+def _is_of_range(signature: Signature, types: Types) -> bool:
+    """Is what stands beside a range of the very type that it has?  Nothing tells of which type an unknown range is."""
+    ranges = [wanted in RANGES for wanted in signature.parameters]
+    if all(ranges) or not any(ranges):
+        return True
+    pairs = zip(types, signature.parameters, ranges, strict=True)
+    return all(given == wanted or (is_literal(given) and not is_range) for given, wanted, is_range in pairs)
 
 
 def _actual(name: str, element: str | None, shared: str | None) -> str | None:

@@ -185,6 +185,8 @@ class Query(NamedTuple):
     windows: frozenset[str] = frozenset()
     """The names of windows that are used, and those that WINDOW has."""
     defined_windows: frozenset[str] = frozenset()
+    copied: frozenset[tuple[str, bool]] = frozenset()
+    """Those from which others go on, and whether these have an order of their own."""
     groupings: frozenset[Column] = frozenset()
     """The arguments of GROUPING, which must be groups."""
     grouped_traces: frozenset[tuple[str, ...]] = frozenset()

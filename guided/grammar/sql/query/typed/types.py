@@ -16,7 +16,8 @@ from guided.grammar.sql.query.typed.system import TypeSystem
 from guided.grammar.sql.query.typed.undecided import UNDECIDED, is_undecided, joined, members_of
 
 __all__ = [
-    "ALL", "ANY_NULL", "ANY_TEXT", "BIT", "ENUMS", "HELD", "KNOWN", "LITERALS", "MADE", "OTHER", "SORTABLE", "UNBOUND",
+    "ALL", "ANY_NULL", "ANY_TEXT", "BIT", "ENUMS", "HELD", "KNOWN", "LITERALS", "MADE", "OTHER", "RANGES", "SORTABLE",
+    "UNBOUND",
     "cast_targets", "category", "coerces", "common", "is_literal", "is_preferred", "members", "only", "settled",
     "settling", "takes", "turns_into",
 ]  # fmt: skip
@@ -27,18 +28,20 @@ SCALARS = tuple(_SCALARS.split())
 OTHER = "other"
 ENUMS = ("enum1", "enum2", "enum3", "enum4")
 """Types of labels that a database defines, told by their places in `typed.dialect.TypedDialect.enums`."""
+RANGES = ("int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange")
+_PLAIN = (*SCALARS, *ENUMS, *RANGES)
 ANY_NULL, ANY_TEXT = "'null", "'text"
 _TEXTS = ("text", "varchar", "bpchar")
 _DECIMALS = ("numeric", "numeric2", "numeric3", "numeric4", "float4", "float8")
 HELD = (
     "'field", "'part", "'format", "'regex", "'flags", "'replaced", "'path", "'jsonpath", "'share", "'digits", "'config",
-    "'query",
+    "'query", "'bounds",
 )  # fmt: skip
 """Literals that only arguments are which must be constants of such a spelling."""
 MADE = ("tsvector", "tsquery")
 """Types to which no cast leads, since the text would have to be read; functions give them."""
 LITERALS: dict[str, frozenset[str]] = {
-    ANY_NULL: frozenset((*SCALARS, *ENUMS, *("_" + name for name in (*SCALARS, *ENUMS)))),
+    ANY_NULL: frozenset((*_PLAIN, *("_" + name for name in _PLAIN))),
     ANY_TEXT: frozenset(_TEXTS),
     "'whole": frozenset((*_TEXTS, "int2", "int4", "int8", "int16", *_DECIMALS)),
     "'integer": frozenset((*_TEXTS, "int4", "int8", "int16", *_DECIMALS)),
@@ -55,7 +58,7 @@ LITERALS: dict[str, frozenset[str]] = {
     **dict.fromkeys(HELD, frozenset[str]()),
 }
 """Literals by the types that each can be read as."""
-KNOWN = (*SCALARS, *ENUMS, *("_" + name for name in (*SCALARS, *ENUMS)), OTHER)
+KNOWN = (*_PLAIN, *("_" + name for name in _PLAIN), OTHER)
 BIT = {name: 1 << place for place, name in enumerate((*KNOWN, *LITERALS, *UNDECIDED))}
 ALL = sum(bit for name, bit in BIT.items() if name not in HELD)
 _UNSORTED = ("json", "_json", OTHER)
@@ -68,7 +71,7 @@ _CATEGORIES = {
     "D": "date time timetz timestamp timestamptz", "T": "interval", "I": "inet", "V": "bit varbit",
     "U": "json jsonb uuid bytea xid xid8 tid tsvector tsquery macaddr macaddr8 pg_lsn",
     "G": "box circle line lseg path point polygon",
-    **{name: name for name in ENUMS},
+    **{name: name for name in ENUMS}, "R": " ".join(RANGES),
 }  # fmt: skip
 _CATEGORY = {name: category for category, names in _CATEGORIES.items() for name in names.split()}
 _PREFERRED = frozenset(["bool", "float8", "oid", "text", "timestamptz", "interval", "inet", "varbit"])

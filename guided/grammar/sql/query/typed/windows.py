@@ -71,8 +71,10 @@ def directed(term: Node) -> Node:
 
 def over(expression: Node) -> Node:
     """OVER and a window, or the name of one."""
+    frame = _frames()[0]
+    copies = seq(Name(_Copied(ordered=False)), maybe(frame)), seq(Name(_Copied(ordered=True)), _ordered(expression))
     # A name would need its definition.
-    bracket = seq(_OPEN, _window(expression), _CLOSE)
+    bracket = seq(_OPEN, Choice((_window(expression), *copies), lambda query: 0), _CLOSE)
     return seq(words("OVER"), Choice((bracket, Name(_WindowName())), lambda query: 0))
 
 
@@ -80,8 +82,8 @@ def _between(unit: str, first: Node, last: Node) -> Node:
     return seq(words(unit), choice(first, seq(words("BETWEEN"), first, words("AND"), last)))
 
 
-def _window(expression: Node) -> Node:
-    by = listed(seq(Action(_begin_term), expression, Action(_end_term)), _COMMA)
+def _frames() -> tuple[Node, Node, Node]:
+    """What a frame may be: of any window, of one with an order, and of one whose order is by a date or time."""
     size = Literal(LiteralForm.NUMBER, Size(0, 9999))
     begin = choice(words("UNBOUNDED PRECEDING"), words("CURRENT ROW"))
     end = choice(words("UNBOUNDED FOLLOWING"), words("CURRENT ROW"))
@@ -93,14 +95,27 @@ def _window(expression: Node) -> Node:
         words("EXCLUDE"), choice(words("CURRENT ROW"), words("GROUP"), words("TIES"), words("NO OTHERS"))
     )  # fmt: skip
     frame = seq(choice(_between("ROWS", first, last), _between("RANGE", begin, end)), without)
-    ordered_frame = seq(
+    ordered = seq(
         choice(_between("ROWS", first, last), _between("RANGE", begin, end), _between("GROUPS", first, last)), without
     )
-    moving = seq(Action(_by_moment), spans, without)
+    return frame, ordered, seq(Action(_by_moment), spans, without)
+
+
+def _window(expression: Node) -> Node:
+    return seq(_parted(expression), choice(seq(), _frames()[0], _ordered(expression)))
+
+
+def _parted(expression: Node) -> Node:
+    by = listed(seq(Action(_begin_term), expression, Action(_end_term)), _COMMA)
+    return maybe(words("PARTITION BY"), by)
+
+
+def _ordered(expression: Node) -> Node:
+    """An order and its frame."""
+    _, frame, moving = _frames()
     term = directed(seq(Action(_begin_term), expression, Action(_end_term)))
-    more = seq(_COMMA, term, Star(seq(_COMMA, term)), maybe(ordered_frame))
-    ordered = seq(words("ORDER BY"), term, choice(seq(), ordered_frame, moving, more))
-    return seq(maybe(words("PARTITION BY"), by), choice(seq(), frame, ordered))
+    more = seq(_COMMA, term, Star(seq(_COMMA, term)), maybe(frame))
+    return seq(words("ORDER BY"), term, choice(seq(), frame, moving, more))
 
 
 def _by_moment(query: Query) -> Query | None:
@@ -141,6 +156,30 @@ class _WindowName:
         return sorted(query.defined_windows, key=len)
 
 
+class _Copied:
+    """The name of a window from which another goes on: one without a frame, and without an order if that has one."""
+
+    label = "a window"
+    price = 1
+
+    def __init__(self, *, ordered: bool) -> None:
+        self.ordered = ordered
+
+    def allowed(self, query: Query) -> Names:
+        """Any, where WINDOW is still to come."""
+        return Names(words_of(query.windows), query.clause is Clause.SELECT)
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query that demands it."""
+        if query.clause is not Clause.SELECT:
+            return None
+        return query._replace(windows=query.windows | {name}, copied=query.copied | {(name, self.ordered)})
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """A letter."""
+        return _LETTERS[:1]
+
+
 class _NewWindow:
     """The name of a window that is being defined."""
 
@@ -155,7 +194,7 @@ class _NewWindow:
         """The query with the window defined."""
         if name in query.defined_windows:
             return None
-        return query._replace(defined_windows=query.defined_windows | {name})
+        return query._replace(defined_windows=query.defined_windows | {name}, name=name)
 
     def suggested(self, query: Query) -> Iterable[str]:
         """One that is used, else a letter."""
@@ -165,9 +204,26 @@ class _NewWindow:
 
 def defined_windows(expression: Node) -> Node:
     """The clause WINDOW, or nothing where no name waits for it."""
-    one = seq(Name(_NewWindow()), words("AS"), _OPEN, _window(expression), _CLOSE)
+    term = directed(seq(Action(_begin_term), expression, Action(_end_term)))
+    order = maybe(words("ORDER BY"), listed(term, _COMMA))
+    window = choice(
+        seq(Action(_defines()), _window(expression)),
+        seq(Action(_defines(False)), _parted(expression), order),
+        seq(Action(_defines(True)), _parted(expression)),
+    )
+    one = seq(Name(_NewWindow()), words("AS"), _OPEN, window, _CLOSE)
     clause = seq(words("WINDOW"), Action(_begin), one, Star(seq(_COMMA, one), _lacks), Action(_done))
     return Choice((Action(_done), clause), lambda query: 1 if _lacks(query) else 0)
+
+
+def _defines(*ordered: bool) -> do.Change:
+    """Before a definition, by whether others go on from the window at all, and the most that they add: an order?"""
+
+    def change(query: Query) -> Query | None:
+        demanded = [orders for name, orders in query.copied if name == query.name]
+        return query._replace(name="") if [*ordered] == ([any(demanded)] if demanded else []) else None
+
+    return change
 
 
 def _begin(query: Query) -> Query:

@@ -6,6 +6,7 @@ from guided.grammar.attributed.nodes import LiteralForm
 from guided.grammar.sql.query.dialects.postgresql.types import SYSTEM, declared
 from guided.grammar.sql.query.dialects.postgresql.words import KEYWORDS, LEXIS
 from guided.grammar.sql.query.typed.dialect import TypedDialect
+from guided.grammar.sql.query.typed.types import RANGES
 
 __all__ = ["POSTGRESQL"]
 
@@ -15,7 +16,7 @@ _WORDS = {
     "float": "float8", "float8": "float8", "text": "text", "varchar": "varchar", "char": "bpchar", "date": "date",
     "timestamp": "timestamp", "timestamptz": "timestamptz", "time": "time", "timetz": "timetz", "interval": "interval",
     "boolean": "bool", "bool": "bool", "json": "json", "jsonb": "jsonb", "uuid": "uuid", "bytea": "bytea",
-    "tsvector": "tsvector", "tsquery": "tsquery",
+    "tsvector": "tsvector", "tsquery": "tsquery", **{name: name for name in RANGES},
 }  # fmt: skip
 """``char`` without a size is cut to one character and so is left to those who write it."""
 _PHRASES = {
@@ -37,7 +38,7 @@ POSTGRESQL = TypedDialect(
         "CURRENT_DATE": "date", "CURRENT_TIMESTAMP": "timestamptz", "CURRENT_TIME": "timetz",
         "LOCALTIMESTAMP": "timestamp", "LOCALTIME": "time",
     },
-    signs=("||", "->", "->>", "#>", "#>>", "@>", "<@", "&&", "?", "@@", "+", "-", "*", "/", "%", "^"),
+    signs=("||", "->", "->>", "#>", "#>>", "@>", "<@", "&&", "?", "?|", "?&", "@?", "@@", "+", "-", "*", "/", "%", "^"),
     patterns=("LIKE", "ILIKE", "SIMILAR TO"),
     matches=("~", "~*", "!~", "!~*"),
     numbers={
@@ -51,7 +52,7 @@ POSTGRESQL = TypedDialect(
     ),
     strings=(
         "'whole", "'integer", "'decimal", "'date", "'timestamp", "'time", "'interval", "'bool", "'json", "'uuid",
-        "'array", "'jsonpath", "'config", "'query", "'text",
+        "'array", "'jsonpath", "'config", "'query", "'bounds", "'text",
     ),
     span_units=("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"),
     span_forms=(LiteralForm.STRING,),

@@ -47,8 +47,16 @@ char_length: text>int4; bpchar>int4
 character_length: text>int4; bpchar>int4
 octet_length: bytea>int4; text>int4; bpchar>int4; bit>int4
 bit_length: bytea>int4; text>int4; bit>int4
-lower: text>text; anyrange>anyelement; anymultirange>anyelement
-upper: text>text; anyrange>anyelement; anymultirange>anyelement
+lower upper: text>text; int4range>int4; int8range>int8; numrange>numeric; daterange>date; tsrange>timestamp;
+    tstzrange>timestamptz
+isempty lower_inc lower_inf upper_inc upper_inf: int4range>bool; int8range>bool; numrange>bool; daterange>bool;
+    tsrange>bool; tstzrange>bool
+int4range: int4 int4>int4range; int4 int4 'bounds>int4range
+int8range: int8 int8>int8range; int8 int8 'bounds>int8range
+numrange: numeric numeric>numrange; numeric numeric 'bounds>numrange
+daterange: date date>daterange; date date 'bounds>daterange
+tsrange: timestamp timestamp>tsrange; timestamp timestamp 'bounds>tsrange
+tstzrange: timestamptz timestamptz>tstzrange; timestamptz timestamptz 'bounds>tstzrange
 initcap: text>text
 btrim: text>text; bytea bytea>bytea; text text>text
 ltrim: text>text; bytea bytea>bytea; text text>text
@@ -160,6 +168,14 @@ to_tsquery: 'query>tsquery; 'config 'query>tsquery
 plainto_tsquery phraseto_tsquery websearch_to_tsquery: text>tsquery; 'config text>tsquery
 ts_rank ts_rank_cd: tsvector tsquery>float4; tsvector tsquery int4>float4
 ts_headline: text tsquery>text; 'config text tsquery>text
+jsonb_exists: jsonb text>bool
+jsonb_exists_any jsonb_exists_all: jsonb _text>bool
+jsonb_object: _text>jsonb; _text _text>jsonb
+json_object: _text>json; _text _text>json
+array_to_json: anyarray>json; anyarray bool>json
+array_dims: anyarray>text
+date_add date_subtract: timestamptz interval>timestamptz; timestamptz interval text>timestamptz
+quote_nullable: text>text; anyelement>text
 sinh cosh tanh asind acosd atand sind cosd tand: float8>float8
 """
 AGGREGATES = """
@@ -236,6 +252,7 @@ json_each_text: json>text
 jsonb_each_text: jsonb>text
 jsonb_object_keys: jsonb>text
 json_object_keys: json>text
+jsonb_path_query: jsonb 'jsonpath>jsonb
 string_to_table: text text>text; text text text>text
 generate_subscripts: anyarray int4>int4; anyarray int4 bool>int4
 """

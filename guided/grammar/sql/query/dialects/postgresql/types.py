@@ -14,6 +14,11 @@ __all__ = ["SYSTEM", "declared"]
 
 _TYPES = """bool int2 int4 int8 numeric float4 float8 text varchar bpchar date time timetz timestamp timestamptz
 interval json jsonb uuid bytea"""
+_RANGES = {
+    "int4range": "int4", "int8range": "int8", "numrange": "numeric", "daterange": "date", "tsrange": "timestamp",
+    "tstzrange": "timestamptz",
+}  # fmt: skip
+"""Ranges by what they are of."""
 _IMPLICIT = {
     "int2": "int4 int8 numeric float4 float8 oid", "int4": "int8 numeric float4 float8 oid",
     "int8": "numeric float4 float8 oid", "numeric": "float4 float8", "float4": "float8",
@@ -87,15 +92,24 @@ text: anynonarray>text text>text; tsquery: tsquery>tsquery; tsvector: tsvector>t
     "<@": "anyarray: anyarray; box: box; circle: circle; jsonb: jsonb; tsquery: tsquery",
     "&&": "anyarray: anyarray; box: box; circle: circle; inet: inet; tsquery: tsquery>tsquery",
     "?": "jsonb: text",
-    "@@": "tsvector: tsquery; tsquery: tsvector; text: tsquery text",
+    "?|": "jsonb: _text; point: point",
+    "?&": "jsonb: _text",
+    "@?": "jsonb: 'jsonpath",
+    "@@": "tsvector: tsquery; tsquery: tsvector; text: tsquery text; jsonb: 'jsonpath",
 }
+for _name, _of in _RANGES.items():
+    for _sign, _row in (
+        ("@>", f"{_name}: {_name} {_of}"), ("<@", f"{_name}: {_name}; {_of}: {_name}"), ("&&", f"{_name}: {_name}"),
+        ("compare", f"{_name}: {_name}"), *((sign, f"{_name}: {_name}>{_name}") for sign in "+-*"),
+    ):  # fmt: skip
+        _OPERATORS[_sign] += f"; {_row}"
 _PREFIXES = {
     "-": frozenset(["float4", "float8", "int2", "int4", "int8", "interval", "numeric"]),
     "+": frozenset(["float4", "float8", "int2", "int4", "int8", "numeric"]),
 }
 
 SYSTEM = TypeSystem(
-    types=frozenset((*_TYPES.split(), *("_" + name for name in _TYPES.split()))),
+    types=frozenset((*_TYPES.split(), *("_" + name for name in (*_TYPES.split(), *_RANGES)), *_RANGES)),
     implicit={name: dict.fromkeys(targets.split(), 0) for name, targets in _IMPLICIT.items()},
     explicit=frozenset((name, target) for name, targets in _EXPLICIT.items() for target in targets.split()),
     operators=operators_of(_OPERATORS),
@@ -124,7 +138,7 @@ _DECLARED = {
     "date": "date", "time without time zone": "time", "time with time zone": "timetz",
     "timestamp without time zone": "timestamp", "timestamp with time zone": "timestamptz", "interval": "interval",
     "json": "json", "jsonb": "jsonb", "uuid": "uuid", "bytea": "bytea",
-    "tsvector": "tsvector", "tsquery": "tsquery",
+    "tsvector": "tsvector", "tsquery": "tsquery", **{name: name for name in _RANGES},
     # What people write for them.
     "bool": "bool", "int2": "int2", "int": "int4", "int4": "int4", "int8": "int8", "decimal": "numeric",
     "float": "float8", "float4": "float4", "float8": "float8", "varchar": "varchar", "char": "bpchar",
