@@ -50,7 +50,8 @@ def call_of(system: TypeSystem, name: str, types: tuple[str, ...]) -> str | None
         return None
     signature = chosen(system, _of(system, name, len(types)), types)
     result = None if signature is None else result_of(system, signature, types)
-    return result if result in BIT else None
+    has_no_arrays = result is not None and result[:1] == "_" and result not in system.types
+    return result if result in BIT and not has_no_arrays else None
 
 
 @lru_cache(maxsize=1 << 16)

@@ -32,7 +32,8 @@ RANGES = ("int4range", "int8range", "numrange", "daterange", "tsrange", "tstzran
 _PLAIN = (*SCALARS, *ENUMS, *RANGES)
 ANY_NULL, ANY_TEXT = "'null", "'text"
 _TEXTS = ("text", "varchar", "bpchar")
-_DECIMALS = ("numeric", "numeric2", "numeric3", "numeric4", "float4", "float8")
+_DECIMALS = ("numeric", "numeric2", "numeric3", "float4", "float8")
+"""Those that hold what stands in quotes: a decimal with 36 digits behind its point has two before it."""
 HELD = (
     "'field", "'part", "'format", "'regex", "'flags", "'replaced", "'path", "'jsonpath", "'share", "'digits", "'config",
     "'query", "'bounds",

@@ -33,6 +33,8 @@ __all__ = ["defined_windows", "directed", "ordering", "over"]
 
 _OPEN, _CLOSE, _COMMA = Sign("("), Sign(")"), Sign(",")
 _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
+_BEGINNINGS = frozenset(["partition", "range", "rows", "groups"])
+"""Words with which a window may begin, and so not with the name of another."""
 _MOMENTS = ("date", "timestamp", "timestamptz", "?stamp")
 
 
@@ -167,11 +169,11 @@ class _Copied:
 
     def allowed(self, query: Query) -> Names:
         """Any, where WINDOW is still to come."""
-        return Names(words_of(query.windows), query.clause is Clause.SELECT)
+        return Names(words_of(query.windows - _BEGINNINGS), query.clause is Clause.SELECT, _BEGINNINGS)
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query that demands it."""
-        if query.clause is not Clause.SELECT:
+        if query.clause is not Clause.SELECT or name in _BEGINNINGS:
             return None
         return query._replace(windows=query.windows | {name}, copied=query.copied | {(name, self.ordered)})
 
