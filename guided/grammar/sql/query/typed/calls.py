@@ -453,12 +453,15 @@ def _aggregates(dialect: TypedDialect, catalog: Catalog, expression: Node) -> li
     unique = seq(words("DISTINCT"), Action(distinct), some, maybe(by_argument))
     row = (seq(Action(_may_be_row), Name(RowName(catalog))),) if dialect.system.spelled else ()
     plain = choice(every, unique, seq(maybe(words("ALL")), choice(some, *row), maybe(ordered)))
+    bare = dialect.system.bare_aggregates
+    alone = seq(Name(FunctionName(bare, "aggregate"), Spelled.WORD), _OPEN, some, closed, Action(end_kind))
     aggregate = seq(
-        Name(FunctionName(dialect.system.aggregates, "aggregate"), Spelled.WORD), _OPEN, plain, closed,
+        Name(FunctionName(dialect.system.aggregates.keys() - bare, "aggregate"), Spelled.WORD), _OPEN, plain, closed,
         Action(end_kind), maybe(where),
     )  # fmt: skip
+    windowed = dialect.system.aggregates.keys() - dialect.system.no_windows - bare
     window = seq(
-        Name(FunctionName(dialect.system.aggregates, "window"), Spelled.WORD), _OPEN, choice(every, some), closed,
+        Name(FunctionName(windowed, "window"), Spelled.WORD), _OPEN, choice(every, some), closed,
         maybe(where), over(expression), Action(end_kind),
     )  # fmt: skip
     share = choice(*numbers_of(dialect))
@@ -476,7 +479,7 @@ def _aggregates(dialect: TypedDialect, catalog: Catalog, expression: Node) -> li
         )
         for name in dialect.system.ordered_sets
     ]  # fmt: skip
-    return [aggregate, window, *sets]
+    return [aggregate, window, *((alone,) if bare else ()), *sets]
 
 
 def _window_function(dialect: TypedDialect, expression: Node) -> Node:

@@ -325,8 +325,8 @@ def enter_source(query: Query) -> Query | None:
 
 
 def may_enter(query: Query) -> Query | None:
-    """Where a query may be a source."""
-    return query if query.depth <= MOST_DEPTH else None
+    """Where a query may be a source: one that must be all of a table has a source itself."""
+    return query if query.depth + wants_table(query) <= MOST_DEPTH else None
 
 
 def enter_lateral(query: Query) -> Query | None:

@@ -37,8 +37,8 @@ class Ending:
         types = max(map(text, _TYPES))
         self.dearest_type = max(types, *map(text, dialect.type_words))
         self.fresh = text(_FRESH) + 2 * (self.dearest_type - types)
-        self.dearest = 2 * self.fresh
-        """Enough for any one expression in progress: two operands."""
+        self.dearest = 2 * self.fresh + text("::" + _DETOUR)
+        """Enough for any one expression in progress: two operands, and a cast more."""
         self.any_array = text(" NULL::") + self.dearest_type
         """What stands in the brackets of ANY and ALL."""
         self._detour = text(_DETOUR)
@@ -90,7 +90,7 @@ class Ending:
             after = None
             match step:
                 case "":
-                    return min(found, self.dearest) if frames.whole(operand) is not None else self.dearest
+                    return found if frames.whole(operand) is not None else self.dearest
                 case "cast":
                     targets = [
                         name for name in frames.target_types(operand) if turns_into(self.system, operand.type, name)
@@ -125,10 +125,10 @@ class Ending:
         found = max(self._test, self._cast + max(map(self.word, targets), default=self.dearest_type))
         if self._every & ~reduce(or_, map(self._sources, targets), 0):
             found += self._cast + self._detour
-        if frames.is_between(operand):
-            read = (frames.read(operand, name) for name in targets)
-            found += max((self.begun(after) for after in read if after is not None), default=self.dearest)
-        return min(found, self.dearest)
+        # Of BETWEEN a bound is still to come, and of others perhaps an operator and its operand.
+        read = (frames.read(operand, name) for name in targets)
+        found += max((self.begun(after) for after in read if after is not None), default=self.dearest)
+        return found
 
     @cached_property
     def _every(self) -> int:

@@ -293,9 +293,11 @@ def _operand(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule) -
         seq(Action(do.fitting(name)), _heard(word), Action(do.operand(name)))
         for word, name in (("NULL", "'null"), ("TRUE", "bool"), ("FALSE", "bool"))
     ]
+    hidden = dialect.system.moments & catalog.types.keys()
     moments = [
         seq(Action(do.at_operand), _heard(word), Action(do.operand(name, (word.lower(), 2))))
         for word, name in dialect.moments.items()
+        if word.lower() not in hidden
     ]
     typed = [
         seq(

@@ -396,6 +396,8 @@ def is_met(operand: Operand) -> bool:
     return operand.type not in ("", UNKNOWN) and bool(goal_of(operand) & BIT[operand.type]) and not operand.bound
 
 
+_MOST_OPERATORS = 2
+"""So far it is looked ahead which types lead to an end: PostgreSQL's times take intervals, to which products lead."""
 _CONTINUED = ("->>", "||", "+", "-", "*", "/", "at", "#>>", "->", "#>", "^", "%", "~", "<@", "@>")
 
 
@@ -406,9 +408,9 @@ def finish(operand: Operand) -> str:
         return "and"
     if not operand.type or whole(operand) is not None:
         return ""
-    if operand.tight and operand.type != UNKNOWN:
-        ending = [name for name in target_types(operand) if _ends(operand, name)]
-        if any(turns_into(operand.system, operand.type, name) for name in ending):
+    castable = operand.tight and operand.type != UNKNOWN
+    if castable:
+        if _is_cast_to(operand, 0):
             return "cast"
         tested = before_test(operand, "is", ALL)
         if tested is not None and _ends(as_condition(tested, "is"), "bool"):
@@ -418,24 +420,51 @@ def finish(operand: Operand) -> str:
             return "cast"
     if before_test(operand, "is", ALL) is not None:
         return "test"
-    for operator in _CONTINUED:
-        found = operated(operand, operator)
-        if found is not None and any(_ends(found, name) for name in members(found.waits[-1].goal)):
-            return operator
+    for more in range(_MOST_OPERATORS):
+        for operator in _CONTINUED:
+            if _goes_on(operand, operator, more):
+                return operator
+        if castable and _is_cast_to(operand, more + 1):
+            return "cast"
     return "cast" if operand.tight else ""
+
+
+def _is_cast_to(operand: Operand, operators: int) -> bool:
+    """Does a cast lead to what may end the expression, with so many operators behind it?"""
+    targets = (name for name in target_types(operand) if turns_into(operand.system, operand.type, name))
+    return any(_leads(operand, name, operators) for name in targets)
 
 
 @lru_cache(maxsize=1 << 16)
 def target_types(operand: Operand) -> tuple[str, ...]:
     """The types that a cast should lead to for the expression to end soon."""
     found = tuple(name for name in members(goal_of(operand)) if name in operand.system.types)
-    return tuple(name for name in found if _ends(operand, name)) or found
+    for more in range(_MOST_OPERATORS + 1):
+        leading = tuple(name for name in found if _leads(operand, name, more))
+        if leading:
+            return leading
+    return found
 
 
 def _ends(operand: Operand, name: str) -> bool:
     """May the expression end behind an operand of a type?"""
     found = operand._replace(type=name, tight=True, bound=False)
     return (between_done(found) if is_between(found) else whole(found)) is not None
+
+
+def _leads(operand: Operand, name: str, operators: int) -> bool:
+    """May the expression end behind an operand of a type, and so many operators with operands at most?"""
+    if _ends(operand, name):
+        return True
+    found = _alike(operand)._replace(type=name, tight=True)
+    return bool(operators) and any(_goes_on(found, operator, operators - 1) for operator in _CONTINUED)
+
+
+@lru_cache(maxsize=1 << 16)
+def _goes_on(operand: Operand, operator: str, more: int) -> bool:
+    """May it end behind an operator, its operand, and so many more?"""
+    found = operated(operand, operator)
+    return found is not None and any(_leads(found, name, more) for name in members(found.waits[-1].goal))
 
 
 @lru_cache(maxsize=1 << 16)
@@ -449,4 +478,12 @@ def soon(operand: Operand) -> str:
     best = [name for name in (*found, "'null") if goal & BIT[name] and _ends(operand, name)]
     if best:
         return best[0]
-    return "'null" if any(_ends(operand, name) for name in members(goal)) or not found else found[0]
+    if not found or any(_ends(operand, name) for name in members(goal)):
+        return "'null"
+    for more in range(1, _MOST_OPERATORS + 1):
+        best = [name for name in found if _leads(operand, name, more)]
+        if best:
+            return best[0]
+        if any(_leads(operand, name, more) for name in members(goal)):
+            return "'null"
+    return found[0]

@@ -32,7 +32,7 @@ class AliasOfColumn:
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the name noted."""
-        barred = name in self.excluded or name in query.system.moments or not name
+        barred = name in self.excluded or name in query.system.undefinable or not name
         return None if barred else query._replace(name=name)
 
     def suggested(self, query: Query) -> Iterable[str]:
@@ -101,7 +101,7 @@ class NewColumn:
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the column in its list."""
         listed = query.relation.columns if query.relation is not None else ()
-        if any(name == known for known, _ in listed) or name in query.system.moments:
+        if any(name == known for known, _ in listed) or name in query.system.undefinable:
             return None
         return query._replace(relation=Relation((*listed, (name, "text"))))
 

@@ -197,18 +197,15 @@ class Owing:
 
     def _parts(self, query: Query) -> int:
         """What is enough for a second part of each set operation that begins with the query in brackets."""
-        count = sum(1 for at in _chain(query) if at.in_part)
-        if not count:
-            return 0
-        columns = 0
+        found = columns = 0
         for at in _chain(query):
             width = max(len(at.outputs) + 1, len(at.goals or ()))
             if any(output.star is not None for output in at.outputs):
                 width += sum(len(source.relation.columns) for source in at.sources) or self._widest
             columns = max(columns, width)
             if at.in_part:
-                break
-        return count * self._null * columns
+                found += self._null * columns
+        return found
 
     # Names that wait -----------------------------------------------------------------------------------------------
 

@@ -61,6 +61,12 @@ class TypeSystem:
     """Does no operator follow a test (IS NULL, IN) that binds more tightly than the test?"""
     moments: frozenset[str] = frozenset()
     """Words for dates and times which a column of that name would hide; so nothing is given such a name."""
+    row_names: frozenset[str] = frozenset()
+    """Names that each table has for its rows; a column of that name would be ambiguous beside one, so none is named."""
+    no_windows: frozenset[str] = frozenset()
+    """Aggregates that OVER would make other functions."""
+    bare_aggregates: frozenset[str] = frozenset()
+    """Those with nothing but their arguments."""
     depends_on_keys: bool = True
     """Do all columns of a table depend on its primary key where rows are grouped by that?"""
     constant_order: bool = True
@@ -91,6 +97,11 @@ class TypeSystem:
     """Does ``*`` begin with the columns that USING made of two?"""
     labels: bool = True
     """Has an expression the name of its function, or of the type that it is cast to?"""
+
+    @cached_property
+    def undefinable(self) -> frozenset[str]:
+        """Names that nothing is given."""
+        return self.moments | self.row_names
 
     @cached_property
     def functions(self) -> FunctionRows:

@@ -46,12 +46,19 @@ class Catalog:
         default = schema.default_schema or ""
         found: dict[str, dict[str, Relation]] = {}
         for table in schema.tables:
-            columns = tuple((lexis.folded(one.name, True), declared(one.type)) for one in table.columns)
+            names = [lexis.folded(one.name, True) for one in table.columns]
+            columns = tuple(
+                (None if name in dialect.system.row_names else name, declared(one.type))
+                for name, one in zip(names, table.columns, strict=True)
+            )
             key = frozenset(lexis.folded(name, True) for name in table.primary_key if dialect.system.depends_on_keys)
             place = found.setdefault(lexis.folded(table.schema or default, True), {})
             place.setdefault(lexis.folded(table.name, True), Relation(columns, key, not table.view))
         return Catalog(
-            found.get(default, {}), {name: one for name, one in found.items() if name}, forward, dialect.system.moments
+            found.get(default, {}),
+            {name: one for name, one in found.items() if name},
+            forward,
+            dialect.system.undefinable,
         )
 
     @cached_property

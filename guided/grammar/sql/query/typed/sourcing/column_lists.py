@@ -15,7 +15,7 @@ from guided.grammar.sql.query.typed.scope import Query, unbound
 from guided.grammar.sql.query.typed.sourcing.tables import goes_by, with_source
 from guided.grammar.sql.query.typed.undecided import UNDECIDED, narrower, stands_for
 
-__all__ = ["alias_with_columns", "without_name"]
+__all__ = ["alias_with_columns", "unlisted", "without_name"]
 
 _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 _COMMA = Sign(",")
@@ -27,8 +27,8 @@ def alias_with_columns(dialect: TypedDialect, *, joined: bool = False) -> Node:
     column = Name(_Column(joined=joined))
     wanted = Star(seq(Action(_next), _COMMA, column), lambda query: query.cell < len(query.relation.columns))
     listed = seq(Action(_begin), Sign("("), column, wanted, Action(_whole), Sign(")"), Action(_listed))
-    unlisted = Action(partial(_unlisted, joined=joined))
-    return seq(named, Choice((unlisted, listed), lambda query: 0 if _fits(query, query.name, joined=joined) else 1))
+    as_they_are = Action(partial(unlisted, joined=joined))
+    return seq(named, Choice((as_they_are, listed), lambda query: 0 if _fits(query, query.name, joined=joined) else 1))
 
 
 def without_name(query: Query, *, joined: bool) -> Query | None:
@@ -85,8 +85,8 @@ def _next(query: Query) -> Query | None:
     return query if query.cell < len(query.relation.columns) else None
 
 
-def _unlisted(query: Query, *, joined: bool) -> Query | None:
-    """No list follows."""
+def unlisted(query: Query, *, joined: bool) -> Query | None:
+    """The query with the source as it is, where no list follows."""
     return with_source(query, query.name) if _fits(query, query.name, joined=joined) else None
 
 
@@ -143,7 +143,7 @@ def _renamed(query: Query, name: str, *, joined: bool) -> Query | None:
     """The query with the next column named, None where what waits would have no column left."""
     relation, place = query.relation, query.cell
     assert relation is not None
-    if place >= len(relation.columns) or name in query.system.moments:
+    if place >= len(relation.columns) or name in query.system.undefinable:
         return None
     taken = [known for known, _ in relation.columns[:place]]
     kind = relation.columns[place][1]

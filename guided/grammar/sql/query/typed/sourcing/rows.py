@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from guided.grammar.attributed.nodes import Action, Name, Names, Node, Sign, Spelled, choice, maybe, seq, words
 from guided.grammar.attributed.words import words_of
@@ -13,8 +14,8 @@ from guided.grammar.sql.query.typed.calls import FunctionName, arguments, end_ca
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.relations import Relation
 from guided.grammar.sql.query.typed.scope import Query
-from guided.grammar.sql.query.typed.sourcing.column_lists import alias_with_columns
-from guided.grammar.sql.query.typed.sourcing.tables import with_source, without_alias
+from guided.grammar.sql.query.typed.sourcing.column_lists import alias_with_columns, unlisted
+from guided.grammar.sql.query.typed.sourcing.tables import with_source
 from guided.grammar.sql.query.typed.types import ALL
 from guided.grammar.sql.query.typed.undecided import stands_for
 
@@ -45,7 +46,7 @@ def rows(dialect: TypedDialect, body: Node) -> Node:
         maybe(words("LATERAL")), Action(do.begin(ALL)),
         Name(_RowFunction(list(dialect.system.row_columns)), Spelled.WORD),
         Sign("("), arguments(body), Action(end_call), Sign(")"), Action(_end_several),
-        choice(alias_with_columns(dialect), Action(without_alias)),
+        choice(alias_with_columns(dialect), Action(partial(unlisted, joined=False))),
     )  # fmt: skip
     return choice(seq(call, choice(plain, numbered)), several)
 
@@ -100,7 +101,7 @@ def _end_several(query: Query) -> Query | None:
 def _named(query: Query, alias: str, column: str) -> Query | None:
     """The query with the rows as a source, None where names that wait do not agree with it."""
     assert query.relation is not None
-    if column in query.system.moments:
+    if column in query.system.undefinable:
         return None
     kind = query.relation.columns[0][1]
     if not clauses.admits(query, column, kind, joined=False) or not _fits(query, alias, kind, column):

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from guided.grammar.attributed.language import AttributedLanguage
-from guided.grammar.sql import Column, DatabaseSchema, Table
+from guided.grammar.sql import Column, DatabaseSchema, Table, reflect
 from guided.grammar.sql.query.language import query_language
+from tests.databases import Databases
 
 BOTH = """
 SELECT * FROM gates UNION ALL SELECT upper(
@@ -86,3 +87,19 @@ def test_no_column_has_a_name_that_nothing_may_define(text: str, languages: dict
     tables = (Table("days", (Column("current_date", "date"),)),)
     chosen = query_language(DatabaseSchema(tables, dialect="duckdb"))
     assert chosen.reads(b'SELECT "current_date" FROM days')
+
+
+def test_a_column_hides_a_word_of_duckdb(databases: Databases) -> None:
+    """Its own columns go before CURRENT_DATE, and each table has a ``rowid`` besides."""
+    import duckdb
+
+    statements = ['CREATE TABLE days ("current_date" BIT, rowid INTEGER)', "CREATE TABLE t (a INTEGER)"]
+    language = query_language(reflect(databases("duckdb").create(*statements)))
+    engine = duckdb.connect()
+    for statement in statements:
+        engine.execute(statement)
+    for text in ("SELECT current_date > DATE '2020-01-01' FROM days", "SELECT rowid FROM days, t"):
+        with pytest.raises(duckdb.BinderException):
+            engine.execute(text)
+        assert not language.reads(text.encode())
+    assert language.reads(b"SELECT * FROM days, t")

@@ -22,7 +22,16 @@ SELECT DISTINCT day, x.day, s.day FROM
 SELECT id, code, x.id, u.id + 1, sum(x.code), u.code FROM
 SELECT code, x.code, u.code, w.code FROM t JOIN
 SELECT x FROM (VALUES (TRIM(+ TIMESTAMP
+SELECT LOCALTIMESTAMP > - TIMESTAMPTZ
+(TABLE s OFFSET (WITH RECURSIVE e AS ((WITH
+((TABLE s UNION ALL (WITH RECURSIVE e AS ((WITH
 """.strip().splitlines()
+POSTGRESQL = """
+SELECT CURRENT_TIMESTAMP >= CURRENT_TIME AT TIME ZONE 'UTC' + 0 / INTERVAL
+SELECT CURRENT_TIMESTAMP + 0 ^ CAST('1' AS VARCHAR
+SELECT name ILIKE CURRENT_TIME - +
+""".strip().splitlines()
+"""What times take there are intervals, to which numbers lead through a product."""
 
 
 @pytest.fixture(scope="module", params=["postgresql", "duckdb"])
@@ -36,6 +45,16 @@ def language(request: pytest.FixtureRequest) -> AttributedLanguage:
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_the_end_is_near(language: AttributedLanguage, text: str) -> None:
+    check_end(language, text)
+
+
+@pytest.mark.parametrize("language", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("text", POSTGRESQL)
+def test_the_end_of_times_is_near(language: AttributedLanguage, text: str) -> None:
+    check_end(language, text)
+
+
+def check_end(language: AttributedLanguage, text: str) -> None:
     at = random_queries.read(language, language.start, text)
     assert at is not None
     end = language.end(at, STEPS)

@@ -29,6 +29,7 @@ DATABASE = (
 )
 
 TAKEN = """
+SELECT value ^ 2 FROM json_each(NULL) AS e(k, v), (SELECT 2 AS value) x
 SELECT x."*", x.* FROM (SELECT 1 AS "*") x
 (SELECT * FROM "Order Items" LIMIT 1) UNION ALL (SELECT * FROM "Order Items")
 SELECT * FROM (SELECT name, age AS n, born FROM singer) a JOIN (SELECT 1 AS n) b USING (n) UNION SELECT 1, 'x', born FROM singer
@@ -102,6 +103,8 @@ SELECT count(*) FROM singer HAVING count(*) > 1
 """.strip().splitlines()
 
 REFUSED = """
+SELECT value ^ 2 FROM json_each(NULL)
+SELECT value - 1 FROM LATERAL json_each('{}') AS e
 SELECT x."*" FROM singer x
 SELECT * FROM (SELECT name, age AS n, born FROM singer) a JOIN (SELECT 1 AS n) b USING (n) UNION SELECT 'x', 1, born FROM singer
 SELECT * FROM (SELECT 'x' AS a, 1 AS b, true AS c) q JOIN (SELECT 1 AS b, true AS c) r USING (c, b) UNION SELECT 1, true, 'x'
