@@ -61,6 +61,7 @@ __all__ = [
     "group_all",
     "grouped",
     "has_demanded",
+    "has_none",
     "has_window",
     "is_free",
     "is_sortable",
@@ -101,8 +102,9 @@ def begin_item(query: Query) -> Query | None:
     plain = goal == ALL and not (query.distinct or query.awaiting is not None or query.sees_parent)
     frame = Operand(query.system, goal, plain=plain)
     return query._replace(
-        frame=frame, around=(), loose=frozenset(), tainted="", terms=frozenset(), column=None, trace=()
-    )
+        frame=frame, around=(), loose=frozenset(), tainted="", terms=frozenset(), column=None, trace=(), asked=False,
+        refers=False,
+    )  # fmt: skip
 
 
 def end_value(query: Query) -> Query | None:
@@ -126,7 +128,9 @@ def end_item(query: Query) -> Query | None:
     if name is not None and not _admits(query, name, settled(query.system, kind) if kind != UNKNOWN else kind):
         return None
     trace = query.trace if query.loose and query.column is None else None
-    output = Output(name, kind, None, query.column, query.loose, query.tainted, trace, query.terms)
+    output = Output(
+        name, kind, None, query.column, query.loose, query.tainted, trace, query.terms, query.asked, query.refers
+    )
     return query._replace(
         outputs=(*query.outputs, output), loose=frozenset(), tainted="", terms=frozenset(), name="", column=None,
         trace=None,
@@ -282,6 +286,17 @@ def settled_sources(query: Query) -> Query | None:
     return None if conflicts(query) else query
 
 
+def has_none(query: Query) -> bool:
+    """Do the sources leave no column for ``*``, which excludes theirs?"""
+    stars = [output for output in query.outputs if output.star is not None]
+    if len(stars) < len(query.outputs) or not any(output.excluded for output in stars):
+        return False
+    columns = [(one.name, name) for one in query.sources for name, _ in one.relation.columns]
+    return not any(
+        output.star in ("", where) and name not in output.excluded for output in stars for where, name in columns
+    )
+
+
 def begin_on(query: Query) -> Query:
     """Behind ON."""
     return query._replace(clause=Clause.ON, frame=Operand(query.system, CONDITION), around=())
@@ -395,7 +410,7 @@ def group_all(query: Query) -> Query | None:
         if output.tainted == "rows":
             return None
         if not output.tainted:
-            if not may_order(query, place):
+            if not is_sortable(output.type):
                 return None
             found = term_of(found, place)
     return found
@@ -548,7 +563,9 @@ def is_sortable(kind: str) -> bool:
 def may_order(query: Query, place: int) -> bool:
     """May a column of the result be such a term?"""
     kind = columns_of(query)[place][1] if query.result is not None else query.outputs[place].type
-    if query.clause is Clause.GROUP and query.outputs[place].tainted not in ("", "rows"):
+    if query.clause is Clause.GROUP and (
+        query.outputs[place].refers or query.outputs[place].tainted not in ("", "rows")
+    ):
         return False
     if query.clause is Clause.ORDER and query.result is None and remaining(query):
         return False

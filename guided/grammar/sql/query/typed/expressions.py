@@ -36,6 +36,7 @@ from guided.grammar.sql.query.typed.calls import (
 from guided.grammar.sql.query.typed.columns import references as names
 from guided.grammar.sql.query.typed.columns.catalog import MOST_VARIANTS, Catalog
 from guided.grammar.sql.query.typed.columns.groupings import grouping
+from guided.grammar.sql.query.typed.columns.results import ResultName
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.frames import UNKNOWN
 from guided.grammar.sql.query.typed.literals import (
@@ -319,7 +320,7 @@ def _operand(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule) -
         numbers[0], constants[1], strings[-1], constants[0], bare[1], qualified, *bare[2:], bare[0],
         *numbers[1:], *strings[:-1], constants[2], *moments, *typed, *spans,
         seq(Action(do.open_operand), choice(call(dialect, catalog, body), *_bracketed(dialect, body, query))),
-        *grouping(dialect, catalog), *made(dialect, body),
+        *grouping(dialect, catalog), *((Name(ResultName()),) if dialect.system.aliases else ()), *made(dialect, body),
     )  # fmt: skip
 
     held = {

@@ -223,6 +223,9 @@ class Owing:
             found += value + self._comma + self._written(name)
             if where is not None and name in bare:
                 found += self._joined + self._letter + self._written(name)
+        if any(output.excluded for output in query.outputs):
+            # Another source, that a column is left.
+            found += self._source + max(self._longest, self._letter)
         if query.needs_from and not query.sources and not types:
             found += self._source
         if query.name and query.frame is not None and query.clause is not Clause.FROM:

@@ -7,7 +7,7 @@ from guided.grammar.sql.query.typed.alternatives import alike, begin_any, compar
 from guided.grammar.sql.query.typed.changes import Change, asking, at_operand, begins, end, hear, read, untraced
 from guided.grammar.sql.query.typed.compounds.recursion import next_recursion, same
 from guided.grammar.sql.query.typed.frames import CONDITION, UNKNOWN, Asks, Operand
-from guided.grammar.sql.query.typed.scope import Query
+from guided.grammar.sql.query.typed.scope import Clause, Query
 from guided.grammar.sql.query.typed.types import ALL, BIT, LITERALS, SORTABLE, common, is_literal, settled
 
 __all__ = [
@@ -36,6 +36,8 @@ def within(query: Query, goals: tuple[int, ...] | None, *, sees: bool = True, mo
     around = untraced(query)
     if around is None or query.depth >= most or _is_counted_in_a_list(query):
         return None
+    if query.system.aliases and query.clause is Clause.SELECT:
+        around = around._replace(asked=True)
     return Query(query.system, around, sees, tables=query.tables, goals=goals, depth=query.depth + 1)
 
 

@@ -81,6 +81,14 @@ class Output(NamedTuple):
     """Its lexemes, where they are known."""
     terms: frozenset[Term] = frozenset()
     """Of its windows, what rows are parted and ordered by."""
+    asked: bool = False
+    """Has it a query within?"""
+    refers: bool = False
+    """Has it the name of a column before it in the result?"""
+    excluded: frozenset[str] = frozenset()
+    """Of ``star``: the columns that it does not stand for."""
+    replaced: tuple[Output, ...] = ()
+    """Of ``star``: what stands for columns of their names."""
 
 
 class Pending(NamedTuple):
@@ -145,6 +153,8 @@ class Query(NamedTuple):
     loose: frozenset[Column] = frozenset()
     tainted: str = ""
     terms: frozenset[Term] = frozenset()
+    asked: bool = False
+    refers: bool = False
     around_term: frozenset[Column] | None = None
     """Of a column of the result in a window of which an expression is read: the loose columns so far."""
     calls: tuple[str, ...] = ()
@@ -292,7 +302,7 @@ def is_open(query: Query) -> bool:
 def refer(query: Query, used: Pending) -> Query | None:
     """The query in which a column was used, None where it has no meaning there."""
     if not query.bound and query.clause is Clause.SELECT:
-        if used.qualifier is None and used.column in query.barred:
+        if used.column in query.barred:
             return None
         if query.is_local:
             used = used._replace(local=True)
@@ -415,6 +425,8 @@ def bind(query: Query) -> Query | None:
             return None
         after = after._replace(parent=changed)
     outputs = tuple(bound for output in query.outputs for bound in _bound(after, output))
+    if query.outputs and not outputs:
+        return None
     if query.distinct and not all(SORTABLE & BIT[output.type] for output in outputs):
         return None
     distinct_on, groupings = (
@@ -428,9 +440,13 @@ def _bound(query: Query, output: Output) -> list[Output]:
     """A column of the result with its sources and types, ``*`` written out."""
     if output.star is not None:
         columns = starred(query.sources, output.star, shared_first=query.system.shared_first)
+        instead = {one.name: one for one in output.replaced}
         return [
-            Output(name, kind, None, (where, name or ""), frozenset([(where, name or "")]))
+            _bound(query, instead[name])[0]
+            if name in instead
+            else Output(name, kind, None, (where, name or ""), frozenset([(where, name or "")]))
             for where, name, kind in columns
+            if name not in output.excluded
         ]
     column = None if output.column is None else _own(query, output.column)
     kind = output.type

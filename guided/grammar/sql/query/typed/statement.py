@@ -23,7 +23,7 @@ from guided.grammar.attributed.nodes import (
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed import clauses, new_names, queries
 from guided.grammar.sql.query.typed.calls import windowed_call
-from guided.grammar.sql.query.typed.columns import terms
+from guided.grammar.sql.query.typed.columns import starred, terms
 from guided.grammar.sql.query.typed.columns.catalog import Catalog
 from guided.grammar.sql.query.typed.columns.references import Qualifier
 from guided.grammar.sql.query.typed.compounds.brackets import bracketed
@@ -200,11 +200,12 @@ def _items(dialect: TypedDialect, catalog: Catalog, body: Node) -> Node:
         (seq(), choice(seq(words("AS"), alias), implied)), lambda query: 1 if new_names.wanted(query) else -1
     )
     every = Name(Qualifier(catalog))
+    but = (starred.but(catalog, body),) if dialect.system.all_columns else ()
     value = choice(body, seq(rows_of_call(dialect, body), casts(dialect))) if dialect.selected_rows else body
     item = Choice(
         (
             seq(Action(clauses.begin_item), value, Action(clauses.end_value), named, Action(clauses.end_item)),
-            seq(Action(has_whole_table(catalog)), Action(clauses.all_columns), Sign("*")),
+            seq(Action(has_whole_table(catalog)), Action(clauses.all_columns), Sign("*"), *but),
             seq(
                 Action(clauses.may_star),
                 Action(clauses.begin_item),
@@ -212,6 +213,7 @@ def _items(dialect: TypedDialect, catalog: Catalog, body: Node) -> Node:
                 Sign("."),
                 Action(clauses.all_columns_of),
                 Sign("*"),
+                *but,
             ),
         ),
         # A text that ends soon has a value: `*` would need a FROM.
@@ -257,7 +259,7 @@ def _sources(dialect: TypedDialect, catalog: Catalog, body: Node, query: Node) -
         *halves,
     )
     # Another source would be looked for without end where none is missing.
-    return seq(plain, settled, Star(more, of_use=lambda query: bool(unbound(query))))
+    return seq(plain, settled, Star(more, of_use=lambda query: bool(unbound(query)) or clauses.has_none(query)))
 
 
 def _source(
