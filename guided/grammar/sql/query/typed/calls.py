@@ -31,7 +31,7 @@ from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.frames import CONDITION, Calling, Operand
 from guided.grammar.sql.query.typed.literals import numbers_of, strings_of
 from guided.grammar.sql.query.typed.relations import bare_columns
-from guided.grammar.sql.query.typed.scope import Clause, Column, Pending, Query, is_open
+from guided.grammar.sql.query.typed.scope import Clause, Column, Pending, Query, is_open, type_of
 from guided.grammar.sql.query.typed.system import TypeSystem
 from guided.grammar.sql.query.typed.types import ALL, BIT, MADE, SORTABLE, coerces, is_literal, members, only
 from guided.grammar.sql.query.typed.windows import directed, ordering, over
@@ -71,8 +71,14 @@ def may_aggregate(query: Query) -> bool:
         return late and not query.is_local
     # What has no order could not be grouped.
     unsorted = any(one.type and not one.local and not SORTABLE & BIT[one.type] for one in query.pending)
+    unsorted = unsorted or (query.bound and not all(_is_sorted(query, column) for column in query.used))
     starred = any(output.star is not None for output in query.outputs)
     return query.clause is Clause.SELECT and not (starred or unsorted or query.distinct_on or query.ungrouped)
+
+
+def _is_sorted(query: Query, column: Column) -> bool:
+    kind = type_of(query, (column[0] or None, column[1]))
+    return kind is None or bool(SORTABLE & BIT[kind])
 
 
 def may_be_window(query: Query) -> bool:

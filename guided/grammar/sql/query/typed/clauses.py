@@ -41,6 +41,7 @@ __all__ = [
     "begin_order",
     "begin_order_term",
     "begin_qualify",
+    "begin_select",
     "begin_table",
     "begin_where",
     "bound",
@@ -69,7 +70,12 @@ __all__ = [
     "leave_count",
     "leave_source",
     "leave_table",
-    "may_be_written", "may_count", "may_enter", "may_have_values", "may_join",
+    "may_be_distinct",
+    "may_be_written",
+    "may_count",
+    "may_enter",
+    "may_have_values",
+    "may_join",
     "may_order",
     "may_star",
     "next_item",
@@ -241,12 +247,13 @@ def may_star(query: Query) -> Query | None:
 
 def _may_give(query: Query) -> bool:
     """May ``*`` give columns to a query that waits: once, and where a query as a source may follow?"""
-    return query.awaiting is None or not (query.is_starred or query.depth > MOST_DEPTH)
+    return query.awaiting is None or not (query.is_starred or query.bound or query.depth > MOST_DEPTH)
 
 
 def all_columns(query: Query) -> Query | None:
     """``*``; where columns are demanded it is all of them."""
-    alone = query.goals is not None and not query.outputs and query.awaiting is None and query.depth <= MOST_DEPTH
+    alone = query.goals is not None and not (query.outputs or query.bound) and query.awaiting is None
+    alone = alone and query.depth <= MOST_DEPTH
     if may_star(query) is None and not alone:
         return None
     if query.distinct and not all(goal & _SORTED for goal in query.goals or ()):
@@ -266,6 +273,16 @@ def all_columns_of(query: Query) -> Query | None:
     pending = query.pending | {Pending(query.name, EVERY, "", True)}
     outputs = (*query.outputs, Output(None, "text", query.name))
     return query._replace(outputs=outputs, pending=pending, name="", frame=None, around=(), trace=None)
+
+
+def begin_select(query: Query) -> Query:
+    """SELECT behind the sources, which tell what its names mean."""
+    return query._replace(clause=Clause.SELECT)
+
+
+def may_be_distinct(query: Query) -> Query | None:
+    """Before DISTINCT."""
+    return query if distinct(query) else None
 
 
 def distinct(query: Query) -> Query | None:

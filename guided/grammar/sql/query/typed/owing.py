@@ -67,7 +67,7 @@ class Owing:
                     self._comma + self._written(name) for name in conflicts(at)
                 )
             if at.is_grouped:
-                found += self._grouped(_loose(at) if not at.bound else needed(at))
+                found += self._grouped(needed(at) if at.bound and at.clause is not Clause.SELECT else _used(at))
             if at.windows - at.defined_windows:
                 found += self._group + sum(
                     self._window + self._written(name) for name in at.windows - at.defined_windows
@@ -110,7 +110,7 @@ class Owing:
                 )
             if not at.is_grouped:
                 columns_of = [(one.name, name or "") for one in at.sources for name, _ in one.relation.columns]
-                once += self._grouped(_loose(at).union(columns_of if starred else ()))
+                once += self._grouped(_used(at).union(columns_of if starred else ()))
             traces = (*at.grouped_traces, *(output.trace or () for output in at.outputs))
             once += max((self._left(trace) for trace in traces), default=0)
         row = columns * (self._comma + self._null + (self._ending.dearest_type + self._comma if mixed else 0))
@@ -274,13 +274,6 @@ def _frames(query: Query) -> tuple[Any, ...]:
     return () if query.frame is None else (*query.around, query.frame)
 
 
-def _loose(query: Query) -> frozenset[Column]:
+def _used(query: Query) -> frozenset[Column]:
     """The columns that must be grouped where rows are."""
-    terms = [*query.terms, *(term for output in query.outputs for term in output.terms)]
-    parts = [
-        query.loose,
-        query.around_term or frozenset(),
-        *(one.loose for one in query.outputs),
-        *(one.loose for one in terms),
-    ]
-    return query.groupings.union(*parts)
+    return query.used | query.groupings

@@ -215,6 +215,13 @@ class Query(NamedTuple):
     """Of a decimal that is a type, before its scale."""
 
     @property
+    def used(self) -> frozenset[Column]:
+        """The columns outside aggregates that the result has so far."""
+        terms = [*self.terms, *(term for output in self.outputs for term in output.terms)]
+        parts = [self.loose, self.around_term or frozenset(), *(one.loose for one in (*self.outputs, *terms))]
+        return frozenset().union(*parts)
+
+    @property
     def own_names(self) -> frozenset[str]:
         """The names of the sources."""
         return frozenset(source.name for source in self.sources)
@@ -320,20 +327,26 @@ def refer(query: Query, used: Pending) -> Query | None:
             return None
         if column in bare.unique:
             where, found = bare.unique[column]
-            return _noted(query, (where, column)) if stands_for(query.system, kind, found) else None
+            return _noted(query, (where, column)) if _fits(query, kind, found) else None
     else:
         source = query.source(qualifier)
         if source is not None:
             if column == EVERY:
                 return query
             given = source.relation.types.get(column)
-            fits = given is not None and stands_for(query.system, kind, given)
+            fits = given is not None and _fits(query, kind, given)
             return _noted(query, (qualifier, column)) if fits else None
     outside = query.outside
     if outside is None or local:
         return None
     changed = refer(outside, used)
     return None if changed is None else query._replace(parent=changed)
+
+
+def _fits(query: Query, wanted: str, given: str) -> bool:
+    """Is a column of a source what was awaited, and one that could be grouped where SELECT has it?"""
+    grouped = query.clause is Clause.SELECT and query.aggregated and not query.is_local
+    return stands_for(query.system, wanted, given) and not (grouped and not SORTABLE & BIT[given])
 
 
 def _can_share(query: Query, used: Pending) -> bool:

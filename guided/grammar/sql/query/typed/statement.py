@@ -148,18 +148,26 @@ def _core(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule, one:
     named = defined_windows(body)
     qualify = (_qualify(dialect, catalog, body, query, one),) if dialect.system.qualify else ()
     bound = seq(Action(clauses.bound), maybe(where), _group(dialect, catalog, body), named, *qualify)
-    read = seq(
-        Action(clauses.end_items), words("FROM"), Action(clauses.begin_from), _sources(dialect, catalog, body, query)
-    )
-    return seq(
+    sources_ = seq(words("FROM"), Action(clauses.begin_from), _sources(dialect, catalog, body, query))
+    read = seq(Action(clauses.end_items), sources_)
+    items = _items(dialect, catalog, body)
+    selected = seq(
         words("SELECT"),
         maybe(choice(distinct, words("ALL"))),
-        _items(dialect, catalog, body),
+        items,
         choice(
             seq(Action(clauses.end_items), Action(clauses.bound), maybe(where), Action(clauses.grouped), named),
             seq(read, bound),
         ),
     )
+    if not dialect.system.from_first:
+        return selected
+    unique = seq(Action(clauses.may_be_distinct), words("DISTINCT"), Action(clauses.distinct))
+    last = seq(Action(clauses.bound), Action(clauses.begin_select), words("SELECT"),
+               maybe(choice(unique, words("ALL"))), items, Action(clauses.end_items), bound)  # fmt: skip
+    # Not cheaper than SELECT, which may stand where FROM may not.
+    every = seq(Action(has_whole_table(catalog)), Action(clauses.all_columns, "SELECT 1"), sources_, bound)
+    return choice(selected, every, seq(sources_, last))
 
 
 def _group(dialect: TypedDialect, catalog: Catalog, body: Node) -> Node:

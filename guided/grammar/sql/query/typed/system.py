@@ -87,6 +87,8 @@ class TypeSystem:
     """Are there GROUP BY ALL and ORDER BY ALL, and ``* EXCLUDE``?"""
     qualify: bool = False
     """Are there QUALIFY, SEMI JOIN and ANTI JOIN?"""
+    from_first: bool = False
+    """May FROM stand before SELECT, or without it?"""
     lists: bool = False
     """Are arrays written in brackets alone, and is there TRY_CAST?"""
     recursive_order: bool = True

@@ -50,6 +50,7 @@ RARE = [
     "qualify",
     "all",
     "escape",
+    "replace",
 ]
 """Words and signs that lead to clauses which are rare where each terminal is as likely."""
 

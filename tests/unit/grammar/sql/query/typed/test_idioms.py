@@ -42,6 +42,24 @@ SELECT p->>'a' FROM stays, jsonb_path_query(doc, '$.items[*]') AS p WHERE jsonb_
 """.strip().splitlines()
 DUCKDB = """
 SELECT if(fare > 50, 'dear', 'cheap') AS band, ifnull('a', city) FROM rides
+SELECT fare * 2 AS twice, twice + 1 AS more, more - twice FROM rides WHERE more > 3 ORDER BY more
+SELECT SUM(fare) AS total, city, total / SUM(total) OVER () AS share FROM rides GROUP BY city
+SELECT date_trunc('month', started) AS m, m + INTERVAL 1 DAY AS n, COUNT(*) FROM rides GROUP BY m
+SELECT fare + 1 AS a, a + 1 AS b, COUNT(*) FROM rides GROUP BY ALL
+SELECT x + 1 AS fare, fare * 2 FROM (SELECT driver AS x, fare FROM rides)
+SELECT 1 AS a, a + 1
+SELECT * EXCLUDE (fare, driver) FROM rides
+SELECT r.* EXCLUDE fare, d.name FROM rides r JOIN drivers d USING (driver)
+SELECT * EXCLUDE (n) FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY city ORDER BY fare) AS n FROM rides) WHERE n = 1
+SELECT * EXCLUDE (driver) REPLACE (round(fare, 0) AS fare, UPPER(city) AS city), 1 AS one FROM rides
+SELECT DISTINCT * EXCLUDE (ride_id) FROM rides ORDER BY fare
+SELECT * EXCLUDE (a) FROM (SELECT 1 AS a), (SELECT 2 AS b)
+FROM rides
+FROM rides WHERE fare > 1 ORDER BY started LIMIT 5
+FROM rides r JOIN drivers d USING (driver) SELECT d.name, SUM(fare) AS total GROUP BY d.name HAVING total > 1 ORDER BY ALL
+FROM rides SELECT DISTINCT city, fare * 2 AS twice, twice + 1 WHERE twice > 3
+WITH a AS (FROM rides) FROM a SELECT * EXCLUDE (fare) UNION ALL (FROM rides SELECT * EXCLUDE (fare))
+SELECT (FROM rides SELECT MAX(fare)), COUNT(*) FROM (FROM drivers) WHERE EXISTS (FROM rides) AND 1 IN (FROM (SELECT 1))
 """.strip().splitlines()
 NOT_BOTH = """
 SELECT a FROM (SELECT 1 AS a) CROSS JOIN (SELECT 2 AS a)
@@ -51,6 +69,28 @@ SELECT COUNT(*) OVER (w ORDER BY fare) FROM rides WINDOW w AS (ORDER BY fare)
 SELECT COUNT(*) OVER (w) FROM rides
 SELECT city || 'a', COUNT(*) FROM rides GROUP BY city || 'a' HAVING GROUPING(city) = 0
 SELECT city FROM rides HAVING GROUPING(city) = 0
+""".strip().splitlines()
+NOT_DUCKDB = """
+SELECT SUM(fare) AS s, SUM(s) FROM rides
+SELECT ROW_NUMBER() OVER () AS n, SUM(n) OVER () FROM rides
+SELECT random() + 1 AS r, r + 1 FROM rides
+SELECT (SELECT 1) + 1 AS q, q + 1 FROM rides
+SELECT fare + 1 AS a, a + 1 AS b, COUNT(*) FROM rides GROUP BY 1, 2
+SELECT fare + 1 AS a, a + 1 AS b, COUNT(*) FROM rides
+SELECT fare + 1 AS a, a + 1, rides.a FROM rides
+SELECT * EXCLUDE (fare, fare) FROM rides
+SELECT * EXCLUDE (foo) FROM rides
+SELECT * EXCLUDE (fare) REPLACE (1 AS fare) FROM rides
+SELECT * REPLACE (1 AS foo) FROM rides
+SELECT * REPLACE (SUM(fare) AS fare) FROM rides
+SELECT * EXCLUDE (a) FROM (SELECT 1 AS a)
+SELECT fare FROM (SELECT * EXCLUDE (fare) FROM rides)
+SELECT 1 IN (SELECT * EXCLUDE (fare) FROM rides)
+FROM rides WHERE fare > 1 SELECT city
+FROM rides SELECT foo
+FROM rides SELECT rides.city, r.city
+FROM rides SELECT city, COUNT(*)
+FROM rides SELECT
 """.strip().splitlines()
 NOT_POSTGRESQL = """
 SELECT COUNT(*) OVER (w PARTITION BY fare) FROM rides WINDOW w AS (ORDER BY fare)
@@ -72,7 +112,10 @@ SELECT doc @? 'a b' FROM stays
 
 @pytest.mark.parametrize(
     ("dialect", "taken", "refused"),
-    [("postgresql", [*BOTH, *POSTGRESQL], [*NOT_BOTH, *NOT_POSTGRESQL]), ("duckdb", [*BOTH, *DUCKDB], NOT_BOTH)],
+    [
+        ("postgresql", [*BOTH, *POSTGRESQL], [*NOT_BOTH, *NOT_POSTGRESQL]),
+        ("duckdb", [*BOTH, *DUCKDB], [*NOT_BOTH, *NOT_DUCKDB]),
+    ],
 )
 def test_the_language_is_the_engines(dialect: str, taken: list[str], refused: list[str], databases: Databases) -> None:
     tables = [*TABLES, *(RANGES if dialect == "postgresql" else ())]
