@@ -36,6 +36,7 @@ from guided.grammar.sql.query.typed.scope import Clause, Query, needed, unbound
 from guided.grammar.sql.query.typed.sourcing import tables as sources
 from guided.grammar.sql.query.typed.sourcing.column_lists import alias_with_columns, without_name
 from guided.grammar.sql.query.typed.sourcing.full_joins import on_equal
+from guided.grammar.sql.query.typed.sourcing.records import records
 from guided.grammar.sql.query.typed.sourcing.rows import rows, rows_of_call
 from guided.grammar.sql.query.typed.windows import defined_windows, directed
 
@@ -234,6 +235,8 @@ def _items(dialect: TypedDialect, catalog: Catalog, body: Node) -> Node:
 def _sources(dialect: TypedDialect, catalog: Catalog, body: Node, query: Node) -> Node:
     settled = Action(clauses.settled_sources)
     functions = rows(dialect, body)
+    if dialect.system.row_columns:
+        functions = choice(functions, records(dialect, body))
     plain = choice(_source(dialect, catalog, query), seq(Action(clauses.is_free), functions))
     lateral = _derived(dialect, query, lateral=True)
     beside = choice(plain, lateral)

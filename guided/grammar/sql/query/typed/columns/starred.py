@@ -40,17 +40,18 @@ def _may_replace(query: Query) -> Query | None:
 def _begin(query: Query) -> Query:
     """Before a value."""
     frame = Operand(query.system, SORTABLE if query.distinct else ALL)
-    return query._replace(frame=frame, around=(), loose=frozenset(), tainted="", terms=frozenset(), trace=None)
+    return query._replace(frame=frame, around=(), loose=frozenset(), tainted="", terms=frozenset(), trace=None,
+                          asked=False, refers=False)  # fmt: skip
 
 
 def _end(query: Query) -> Query | None:
     """Behind it: it waits for its name."""
     ended = do.end(query)
-    if ended is None or ended.asked or ended.refers:
+    if ended is None:
         return None
     star = ended.outputs[-1]
     kind = settled(ended.system, ended.value)
-    value = Output(None, kind, None, None, ended.loose, ended.tainted, None, ended.terms)
+    value = Output(None, kind, None, None, ended.loose, ended.tainted, None, ended.terms, ended.asked, ended.refers)
     return ended._replace(
         outputs=(*ended.outputs[:-1], star._replace(replaced=(*star.replaced, value))),
         loose=frozenset(), tainted="", terms=frozenset(), column=None, name="",

@@ -37,6 +37,9 @@ SELECT hours @> now(), rates @> 1.5, rates + numrange(1, 2), nights IS NULL, nig
 SELECT s.nights, COUNT(*), array_agg(s.hours) FROM stays s GROUP BY s.nights ORDER BY s.nights
 SELECT NULL::daterange, bed::text::int4range, CASE WHEN isempty(nights) THEN NULL ELSE nights END FROM stays
 SELECT doc ?| ARRAY['a'], doc ?& '{a,b}', doc @? '$.a[*] ? (@.b > 1).c', doc @@ 'lax $.a > 1' FROM stays
+SELECT s.bed, x.sku, x.qty * x.price FROM stays s, jsonb_to_recordset(s.doc) AS x(sku text, qty int, price numeric(10,2))
+SELECT r.at, n FROM stays CROSS JOIN LATERAL json_to_record(doc::json) r (n double precision, at timestamp with time zone)
+SELECT COUNT(x.a), MAX(x.b) FROM jsonb_to_recordset('[{"a": 1}]') AS x(a int, b varchar(3)) WHERE x.b LIKE 'a%'
 SELECT tags @> '{E11.9}', tags = '{}', COALESCE(tags, '{}'), tags && '{"a b",c d}' FROM stays
 SELECT p->>'a' FROM stays, jsonb_path_query(doc, '$.items[*]') AS p WHERE jsonb_exists(p, 'b')
 """.strip().splitlines()
@@ -58,7 +61,7 @@ FROM rides
 FROM rides WHERE fare > 1 ORDER BY started LIMIT 5
 FROM rides r JOIN drivers d USING (driver) SELECT d.name, SUM(fare) AS total GROUP BY d.name HAVING total > 1 ORDER BY ALL
 FROM rides SELECT DISTINCT city, fare * 2 AS twice, twice + 1 WHERE twice > 3
-WITH a AS (FROM rides) FROM a SELECT * EXCLUDE (fare) UNION ALL (FROM rides SELECT * EXCLUDE (fare))
+WITH a AS (FROM rides) FROM a SELECT * UNION ALL (FROM rides LIMIT 3)
 SELECT (FROM rides SELECT MAX(fare)), COUNT(*) FROM (FROM drivers) WHERE EXISTS (FROM rides) AND 1 IN (FROM (SELECT 1))
 """.strip().splitlines()
 NOT_BOTH = """
@@ -107,6 +110,10 @@ SELECT nights + 1 FROM stays
 SELECT lower(bed) FROM stays
 SELECT substring(bed from '[0-9]+') FROM stays
 SELECT doc @? 'a b' FROM stays
+SELECT x.c FROM jsonb_to_recordset('[]') AS x(a int)
+SELECT * FROM jsonb_to_recordset('[]') AS x
+SELECT x.a + 1 FROM jsonb_to_recordset('[]') AS x(a text)
+SELECT * FROM jsonb_to_recordset('[]') AS x(a int, a int)
 """.strip().splitlines()
 
 
