@@ -35,9 +35,10 @@ from guided.grammar.sql.query.typed.literals import Place, Position, Size
 from guided.grammar.sql.query.typed.scope import Clause, Query, needed, unbound
 from guided.grammar.sql.query.typed.sourcing import tables as sources
 from guided.grammar.sql.query.typed.sourcing.column_lists import alias_with_columns, without_name
-from guided.grammar.sql.query.typed.sourcing.full_joins import on_equal
+from guided.grammar.sql.query.typed.sourcing.full_joins import on_equal, on_nearest
 from guided.grammar.sql.query.typed.sourcing.records import records
 from guided.grammar.sql.query.typed.sourcing.rows import rows, rows_of_call
+from guided.grammar.sql.query.typed.sourcing.samples import sample, sampled_result
 from guided.grammar.sql.query.typed.windows import defined_windows, directed
 
 __all__ = ["select"]
@@ -148,7 +149,8 @@ def _core(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule, one:
     where = seq(words("WHERE"), Action(clauses.begin_where), body, Action(do.end))
     named = defined_windows(body)
     qualify = (_qualify(dialect, catalog, body, query, one),) if dialect.system.qualify else ()
-    bound = seq(Action(clauses.bound), maybe(where), _group(dialect, catalog, body), named, *qualify)
+    drawn = (sampled_result(),) if dialect.system.from_first else ()
+    bound = seq(Action(clauses.bound), maybe(where), _group(dialect, catalog, body), named, *qualify, *drawn)
     sources_ = seq(words("FROM"), Action(clauses.begin_from), _sources(dialect, catalog, body, query))
     read = seq(Action(clauses.end_items), sources_)
     items = _items(dialect, catalog, body)
@@ -254,6 +256,11 @@ def _sources(dialect: TypedDialect, catalog: Catalog, body: Node, query: Node) -
     right = seq(Action(sources.may_be_nullable), words("RIGHT"), outer, words("JOIN"), apart)
     half = seq(choice(words("SEMI"), words("ANTI")), words("JOIN"), apart, choice(using, on), Action(clauses.unjoined))
     halves = (seq(Action(clauses.may_join), half),) if dialect.system.qualify else ()
+    side = choice(seq(), words("INNER"), seq(words("LEFT"), outer))
+    if dialect.system.from_first:
+        nearest = seq(Action(clauses.may_join), Action(sources.may_merge_any(catalog)), words("ASOF"), side,
+                      words("JOIN"), shared, choice(using, on_nearest(settled)))  # fmt: skip
+        halves = (*halves, nearest)
     more = choice(
         seq(Action(clauses.comma), _COMMA, beside, settled),
         seq(Action(clauses.cross), words("CROSS JOIN"), beside, settled),
@@ -306,5 +313,5 @@ def _table(
     return seq(
         choice(Name(name), seq(Name(sources.SchemaName(name)), Sign("."), Name(name))),
         Choice((named, Action(sources.without_alias)), lambda query: 0 if sources.wants_alias(query) else 1),
-        maybe(sources.sample()),
+        maybe(sample(dialect)),
     )

@@ -67,6 +67,7 @@ SELECT a.name FROM singer a LEFT JOIN singer_in_concert b ON a.singer_id = b.sin
 SELECT name FROM singer NATURAL JOIN singer_in_concert
 SELECT `group`, `weird ``name`, `GRößE`, `key` FROM `Order items` WHERE `größe` IS NULL OR 1 = 1 LIMIT 2 OFFSET 3;
 SELECT sum(age) OVER (ORDER BY age ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM singer
+SELECT country, sum(age) / sum(sum(age)) OVER (), max(count(*)) OVER (ORDER BY country) FROM singer GROUP BY country
 SELECT 1 FROM DUAL WHERE EXISTS (SELECT 1 FROM singer)
 SELECT count(DISTINCT name, age), count(DISTINCT name) FROM singer HAVING count(*) > 1
 SELECT sum(age) + max(age) AS s FROM singer ORDER BY s
@@ -117,6 +118,8 @@ SELECT name FROM singer ORDER BY 2
 SELECT name FROM singer ORDER BY (2)
 SELECT name FROM singer ORDER BY -1
 SELECT sum(age, 2) FROM singer
+SELECT sum(sum(age)) FROM singer
+SELECT max(max(age) OVER ()) FROM singer
 SELECT cast(1 AS DECIMAL(2, 10))
 SELECT 1 = NOT 1
 SELECT 1 IS 1

@@ -174,6 +174,7 @@ SYSTEM = TypeSystem(
     aliases=True,
     all_columns=True,
     qualify=True,
+    hidden=frozenset(["rowid"]),
     from_first=True,
     lists=True,
 )

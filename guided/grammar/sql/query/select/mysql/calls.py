@@ -60,11 +60,17 @@ def call(parts: MysqlParts) -> Node:
     return choice(_scalar(parts), _aggregate(parts), *_windows(parts), _concatenation(parts), *_special(parts))
 
 
-def _name(parts: MysqlParts, kind: CallKind, only: tuple[str, ...] = (), but: tuple[str, ...] = ()) -> Node:
-    """The names of functions of a kind, each with its bracket."""
+def _name(
+    parts: MysqlParts,
+    kind: CallKind,
+    only: tuple[str, ...] = (),
+    but: tuple[str, ...] = (),
+    of: CallKind | None = None,
+) -> Node:
+    """The names of functions of a kind, each with its bracket; called as such, though they may be ``of`` another."""
     functions = {
         name: function
-        for name, function in parts.catalog.functions_of(kind).items()
+        for name, function in parts.catalog.functions_of(of or kind).items()
         if (name in only or not only) and name not in but
     }
     attached = parts.dialect.attached
@@ -141,9 +147,16 @@ def _windows(parts: MysqlParts) -> tuple[Node, ...]:
         (_name(parts, CallKind.WINDOW, only=_NUMBERS), some, False, False),
         (_name(parts, CallKind.WINDOW, but=(*_RANKS, *_GROUPS, *_NUMBERS)), some, False, True),
     )
-    return tuple(
-        seq(name, arguments, _closed(parts), _over(parts, orders=orders, frames=frames))
-        for name, arguments, orders, frames in kinds_of
+    # An aggregate with OVER may have others within: its rows are groups.
+    aggregates = _name(parts, CallKind.WINDOW, only=("count", *_DISTINCT), of=CallKind.AGGREGATE)
+    every = seq(Action(do.counts_all), Sign("*"), parts.close)
+    one = seq(Action(do.argument), parts.expression, _closed(parts))
+    return (
+        *(
+            seq(name, arguments, _closed(parts), _over(parts, orders=orders, frames=frames))
+            for name, arguments, orders, frames in kinds_of
+        ),
+        seq(aggregates, choice(every, one), _over(parts, orders=False, frames=True)),
     )
 
 

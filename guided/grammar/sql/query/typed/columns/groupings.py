@@ -14,7 +14,7 @@ from guided.grammar.sql.query.typed.columns.terms import TermQualifier
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.frames import Operand
 from guided.grammar.sql.query.typed.relations import bare_columns, is_named
-from guided.grammar.sql.query.typed.scope import Clause, Column, Query
+from guided.grammar.sql.query.typed.scope import Clause, Column, Query, is_open
 from guided.grammar.sql.query.typed.types import SORTABLE
 
 __all__ = ["grouping"]
@@ -81,8 +81,7 @@ def _tells_groups(query: Query) -> Query | None:
 
 def _may_be_grouping(query: Query) -> Query | None:
     """Where GROUPING may stand."""
-    is_select = query.clause is Clause.SELECT and not query.calls
-    return query if is_select and do.open_operand(query) and may_aggregate(query) else None
+    return query if is_open(query) and not query.calls and do.open_operand(query) and may_aggregate(query) else None
 
 
 def _begin_grouping(query: Query) -> Query | None:

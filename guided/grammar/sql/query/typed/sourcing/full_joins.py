@@ -1,16 +1,16 @@
-"""FULL JOIN, whose condition must be an equality of columns of both sides: the engine cannot merge by any other."""
+"""FULL JOIN and ASOF JOIN, whose conditions compare columns of both sides: the engine can merge by no others."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from guided.grammar.attributed.nodes import Action, Name, Names, Node, Sign, choice, seq, words
+from guided.grammar.attributed.nodes import Action, Name, Names, Node, Sign, Star, choice, seq, words
 from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query.typed.clauses import is_sortable
 from guided.grammar.sql.query.typed.relations import Source, is_named
 from guided.grammar.sql.query.typed.scope import Query
 
-__all__ = ["joins", "on_equal"]
+__all__ = ["joins", "on_equal", "on_nearest"]
 
 
 def joins(query: Query, source: Source) -> bool:
@@ -21,13 +21,25 @@ def joins(query: Query, source: Source) -> bool:
 
 def on_equal(settled: Node) -> Node:
     """ON and the equality."""
+    return seq(words("ON"), settled, _compared("="))
+
+
+def on_nearest(settled: Node) -> Node:
+    """ON and one inequality among equalities, as ASOF JOIN has it."""
+    equal = _compared("=")
+    before, behind = Star(seq(equal, words("AND"))), Star(seq(words("AND"), equal))
+    return seq(words("ON"), settled, before, _compared("<", "<=", ">", ">="), behind)
+
+
+def _compared(*signs: str) -> Node:
+    """A column of one side compared with one of the other."""
     ways = []
     for first in (True, False):
         ways.append(
-            seq(Name(_Side(left=first)), Sign("."), Name(_Column(first=True)), Sign("="), Name(_Side(left=not first)),
-                Sign("."), Name(_Column(first=False)))
+            seq(Name(_Side(left=first)), Sign("."), Name(_Column(first=True)), choice(*map(Sign, signs)),
+                Name(_Side(left=not first)), Sign("."), Name(_Column(first=False)))
         )  # fmt: skip
-    return seq(words("ON"), settled, Action(_forget), choice(*ways), Action(_forget))
+    return seq(Action(_forget), choice(*ways), Action(_forget))
 
 
 def _forget(query: Query) -> Query:

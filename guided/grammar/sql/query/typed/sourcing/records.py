@@ -20,6 +20,7 @@ from guided.grammar.attributed.nodes import (
     words,
 )
 from guided.grammar.attributed.words import words_of
+from guided.grammar.sql.query.relations import EVERY
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed import clauses
 from guided.grammar.sql.query.typed.dialect import TypedDialect
@@ -77,7 +78,7 @@ def _waiting(query: Query) -> dict[str, str]:
     """The columns that wait for a source of the name, with their types where these are known."""
     found: dict[str, str] = {}
     for pending in query.pending:
-        if pending.qualifier == query.name and pending.column != "*":
+        if pending.qualifier == query.name and pending.column != EVERY:
             found[pending.column] = narrower(pending.type, found.get(pending.column, ""))
     return found
 

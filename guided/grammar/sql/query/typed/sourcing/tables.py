@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from guided.grammar.attributed.nodes import Action, Literal, LiteralForm, Names, Node, Sign, choice, maybe, seq, words
+from guided.grammar.attributed.nodes import Names
 from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query.relations import EVERY
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed import clauses
 from guided.grammar.sql.query.typed.columns.catalog import Catalog
-from guided.grammar.sql.query.typed.literals import Percent, Size
 from guided.grammar.sql.query.typed.relations import Relation, Source, bare_columns
 from guided.grammar.sql.query.typed.scope import Query, unbound
 from guided.grammar.sql.query.typed.sourcing.full_joins import joins
@@ -18,7 +17,7 @@ from guided.grammar.sql.query.typed.undecided import stands_for
 
 __all__ = [
     "AliasOfSource", "MergedColumn", "SchemaName", "TableName", "goes_by", "may_be_nullable", "may_merge",
-    "may_merge_any", "mergeable", "sample",
+    "may_merge_any", "mergeable",
     "wants_alias", "with_source", "without_alias",
 ]  # fmt: skip
 
@@ -152,19 +151,6 @@ def _has(relation: Relation, query: Query, qualifier: str) -> bool:
 def without_alias(query: Query) -> Query | None:
     """A relation that goes by its own name."""
     return with_source(query, query.name) if query.name and goes_by(query, query.name) else None
-
-
-def sample() -> Node:
-    """Some of the rows of a table of the database."""
-    share = Literal(LiteralForm.NUMBER, Percent())
-    again = maybe(words("REPEATABLE"), Sign("("), Literal(LiteralForm.NUMBER, Size(0, 9999)), Sign(")"))
-    method = choice(words("SYSTEM"), words("BERNOULLI"))
-    return seq(Action(_may_be_sampled), words("TABLESAMPLE"), method, Sign("("), share, Sign(")"), again)
-
-
-def _may_be_sampled(query: Query) -> Query | None:
-    """Behind a table whose rows are its own."""
-    return query if query.sources[-1].relation.is_stored else None
 
 
 def goes_by(query: Query, name: str) -> bool:

@@ -18,6 +18,7 @@ RANGES = [
     "create table stays (stay_id int primary key, bed int, nights daterange, hours tstzrange, rates numrange,"
     " doc jsonb, tags text[])"
 ]
+KEPT = ["create table kept (rowid int)"]
 BOTH = """
 SELECT city FROM (SELECT city FROM rides) WHERE city > 'a'
 SELECT * FROM (SELECT 1 AS a) CROSS JOIN (SELECT 2 AS a), (VALUES (1))
@@ -64,6 +65,14 @@ FROM rides SELECT DISTINCT city, fare * 2 AS twice, twice + 1 WHERE twice > 3
 WITH a AS (FROM rides) FROM a SELECT * UNION ALL (FROM rides LIMIT 3)
 SELECT (FROM rides SELECT MAX(fare)), COUNT(*) FROM (FROM drivers) WHERE EXISTS (FROM rides) AND 1 IN (FROM (SELECT 1))
 """.strip().splitlines()
+DUCKDB += """
+SELECT city FROM rides TABLESAMPLE 10% JOIN drivers d TABLESAMPLE RESERVOIR (5 ROWS) USING (city)
+SELECT city, COUNT(*) FROM rides GROUP BY city USING SAMPLE 0.5 PERCENT (BERNOULLI, 42) ORDER BY city LIMIT 3
+FROM rides USING SAMPLE 10 ROWS
+SELECT r.fare, o.fare FROM rides r ASOF LEFT JOIN rides o ON r.city = o.city AND r.started > o.started
+SELECT r.fare FROM rides r ASOF JOIN rides o USING (city, started)
+SELECT rowid FROM kept k CROSS JOIN (SELECT 1) WHERE k.rowid > 1
+""".strip().splitlines()
 NOT_BOTH = """
 SELECT a FROM (SELECT 1 AS a) CROSS JOIN (SELECT 2 AS a)
 SELECT * FROM (SELECT 1 AS a), (SELECT 2 AS a) GROUP BY 1
@@ -94,6 +103,10 @@ FROM rides SELECT foo
 FROM rides SELECT rides.city, r.city
 FROM rides SELECT city, COUNT(*)
 FROM rides SELECT
+FROM rides USING SAMPLE 200%
+SELECT r.fare FROM rides r ASOF JOIN rides o ON r.city = o.city
+SELECT r.fare FROM rides r ASOF JOIN rides o ON r.city > o.city AND r.started > o.started
+SELECT rowid FROM kept, rides
 """.strip().splitlines()
 NOT_POSTGRESQL = """
 SELECT COUNT(*) OVER (w PARTITION BY fare) FROM rides WINDOW w AS (ORDER BY fare)
@@ -125,5 +138,5 @@ SELECT * FROM jsonb_to_recordset('[]') AS x(a int, a int)
     ],
 )
 def test_the_language_is_the_engines(dialect: str, taken: list[str], refused: list[str], databases: Databases) -> None:
-    tables = [*TABLES, *(RANGES if dialect == "postgresql" else ())]
+    tables = [*TABLES, *(RANGES if dialect == "postgresql" else KEPT)]
     judged_alike(databases(dialect).create(*tables), taken, refused)
