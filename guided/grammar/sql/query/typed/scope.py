@@ -218,8 +218,8 @@ class Query(NamedTuple):
     def used(self) -> frozenset[Column]:
         """The columns outside aggregates that the result has so far."""
         terms = [*self.terms, *(term for output in self.outputs for term in output.terms)]
-        parts = [self.loose, self.around_term or frozenset(), *(one.loose for one in (*self.outputs, *terms))]
-        return frozenset().union(*parts)
+        loose = [*(output.loose for output in self.outputs), *(term.loose for term in terms)]
+        return self.loose.union(self.around_term or (), *loose)
 
     @property
     def own_names(self) -> frozenset[str]:
