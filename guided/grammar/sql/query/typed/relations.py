@@ -24,8 +24,6 @@ class Relation:
     """The primary key, on which all columns depend."""
     is_stored: bool = False
     """Is it a table of the database, and no view?"""
-    hidden: frozenset[str] = frozenset()
-    """Names of columns that the engine adds, which ``*`` does not give."""
     is_value: bool = False
     """Is a row its one column, so that the name of the source is a value?"""
 
@@ -96,8 +94,6 @@ def bare_columns(sources: tuple[Source, ...]) -> Bare:
                 found[name] = source.name, kind
         for name in source.relation.ambiguous:
             count[name] += 2
-        for name in source.relation.hidden:
-            count[name] += 1
     for source in sources:
         # A column by that name would come first.
         if source.relation.is_value and source.name not in count:

@@ -87,8 +87,6 @@ class TypeSystem:
     """Are there GROUP BY ALL and ORDER BY ALL, and ``* EXCLUDE``?"""
     qualify: bool = False
     """Are there QUALIFY, SEMI JOIN and ANTI JOIN?"""
-    hidden: frozenset[str] = frozenset()
-    """Columns that each table has though it does not name them."""
     from_first: bool = False
     """May FROM stand before SELECT, or without it?"""
     lists: bool = False

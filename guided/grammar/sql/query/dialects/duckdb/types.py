@@ -174,7 +174,6 @@ SYSTEM = TypeSystem(
     aliases=True,
     all_columns=True,
     qualify=True,
-    hidden=frozenset(["rowid"]),
     from_first=True,
     lists=True,
 )

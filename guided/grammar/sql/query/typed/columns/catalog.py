@@ -52,9 +52,8 @@ class Catalog:
                 for name, one in zip(names, table.columns, strict=True)
             )
             key = frozenset(lexis.folded(name, True) for name in table.primary_key if dialect.system.depends_on_keys)
-            hidden = frozenset() if table.view else dialect.system.hidden.difference(name for name, _ in columns)
             place = found.setdefault(lexis.folded(table.schema or default, True), {})
-            place.setdefault(lexis.folded(table.name, True), Relation(columns, key, not table.view, hidden))
+            place.setdefault(lexis.folded(table.name, True), Relation(columns, key, not table.view))
         return Catalog(
             found.get(default, {}),
             {name: one for name, one in found.items() if name},
