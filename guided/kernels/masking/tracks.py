@@ -180,8 +180,10 @@ def _stays(line, tokens, names):
         offsets = token_offsets(t)
         size = _spelled(names, line[SIZE], token_data(t), offsets[token], offsets[token + 1])
         if size < 0:
-            return False
-        line[SIZE] = size
+            # Python reads so long a name, from its tokens, and until it ends every character may come.
+            line[MODE] = INSIDE
+        else:
+            line[SIZE] = size
     _keep(line, tokens, np.int64(PLAIN))
     return True
 
