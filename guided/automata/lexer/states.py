@@ -378,7 +378,7 @@ class StateTable:
             inside = parts > NEAR_PARTS
             asked = sum([self._find_parts(state, parts, inside, True) for state in states if self._firsts[state] < 0])
             while True:
-                closing = self._determinise(states, limit)
+                closing = self._determinise(states, limit, inside)
                 if closing is None:
                     self.make_room()
                     continue
@@ -431,7 +431,7 @@ class StateTable:
         content, _ = reading(key)
         return is_listed(begins(content)[0]) or is_read_whole(content)
 
-    def _determinise(self, begin: Sequence[int], limit: int) -> list[int] | None:
+    def _determinise(self, begin: Sequence[int], limit: int, inside: bool) -> list[int] | None:
         """Run the kernel on some states; those that lead back to themselves, as is not fully known.  None: no room."""
         counts, queue = self._counts, self._queue
         for i, state in enumerate(begin):
@@ -439,7 +439,7 @@ class StateTable:
         n_states = len(self.keys)
         counts[STATES], counts[EDGES] = n_states, self.n_edges
         table = self.table_address()
-        code: int = direct(determinise)(table, len(begin), min(max(len(begin), limit), MOST_QUEUED))
+        code: int = direct(determinise)(table, len(begin), min(max(len(begin), limit), MOST_QUEUED), inside)
         self.n_edges = counts[EDGES]
         if counts[STATES] > n_states:
             self.keys.extend([None] * (counts[STATES] - n_states))

@@ -19,6 +19,7 @@ from guided.kernels.jit import entry, inner
 from guided.kernels.lexing.part_pairs import (
     ABSORBS,
     AT_HEAD,
+    BEGUN,
     COMMON,
     DERIVED,
     LOOPS,
@@ -218,10 +219,19 @@ def _expand(automaton, parts, counts, state):
     return start
 
 
-@entry("long, long, long")
-def determinise(t, n_queue, limit):
+@inner
+def _is_begun(parts, state):
+    """Is this a state inside a character?"""
+    first = np.int64(parts.set_first[state])
+    return first >= 0 and parts.traits[parts.pool[first]] & BEGUN != 0
+
+
+@entry("long, long, long, flag")
+def determinise(t, n_queue, limit, inside):
     """Find the edges of ``queue[:n_queue]`` and of the states that they lead to, nearest first, ``limit`` at most.
 
+    Of those inside a character only with ``inside``, where one of the first is such a state, or where what is before the
+    character leads back to itself: each character of a counted run has seven of them, and most texts come to none.
     Returns -1 when there is no room.  ``queue`` holds all states looked at then, ``counts[QUEUED]`` of them, and
     ``firsts`` where edges begin that this call has written (-1 for others): they count once `publish` has been called,
     since another thread must not find them before the caller has taken note of the new states.
@@ -238,6 +248,7 @@ def determinise(t, n_queue, limit):
     for i in range(n_queue):
         parts.asked[queue[i]] = run
         firsts[i] = -1
+        inside = inside or _is_begun(parts, queue[i])
     at = np.int64(0)
     n_begin = n_queue
     while at < n_queue:
@@ -276,8 +287,11 @@ def determinise(t, n_queue, limit):
             firsts[at] = begin
         at += 1
         stop = begin + automaton.count[state]
+        skips = not inside and automaton.closed[state] == 0
         for e in range(begin, stop):
             target = np.int64(automaton.target[e])
+            if skips and _is_begun(parts, target):
+                continue
             if n_queue < limit and parts.asked[target] != run and not automaton.owes[target]:
                 parts.asked[target] = run
                 queue[n_queue] = target

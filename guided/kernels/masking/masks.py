@@ -89,6 +89,10 @@ OWN_RANGE = 2048
 """Nodes up to which a range is walked from a state that may be this grammar's alone: 10 us, when making an effect
 costs 40 us of Python and the state may never come again."""
 
+NARROW = 24
+"""Bytes of a state, hexadecimal digits of both cases among them, from which a larger range is walked as well while no
+more nodes than that are met."""
+
 
 @inner
 def find_effect(effects, low, high, state):
@@ -263,8 +267,20 @@ def _push_exits(table, depth, found, continuation, stamp, keeps):
 
 
 @inner
-def _walk_kept(table, depth, level, low, high, inside, continuation, obligation, stamp, limit, keeps):
-    """Walk a range, or put what is kept of such a walk into the row of a share; the depth, -1: request."""
+def _is_narrow(automaton, state):
+    """Do few bytes lead on from a state?"""
+    first = automaton.first[state]
+    width = 0
+    for edge in range(first, first + automaton.count[state]):
+        width += np.int64(automaton.high[edge]) - automaton.low[edge] + 1
+    return width <= NARROW
+
+
+@inner
+def _walk_kept(table, depth, level, low, high, inside, continuation, obligation, stamp, limit, keeps, most):
+    """Walk a range, or put what is kept of such a walk into the row of a share; the depth, -1: request, -2: it has more
+    nodes that are met than ``most``.
+    """
     rows = views.rows(table)
     keeps = keeps and limit == ANY and obligation == 0 and high - low >= LEAST_WALKED
     key = WALK | (np.int64(low) << 32) | inside
@@ -274,7 +290,7 @@ def _walk_kept(table, depth, level, low, high, inside, continuation, obligation,
             return after
     begin_notes(table, keeps)
     undecided = rows[rows.shape[0] - 1]
-    depth = walk(table, rows[level], undecided, depth, low, high, inside, continuation, obligation, stamp, limit)
+    depth = walk(table, rows[level], undecided, depth, low, high, inside, continuation, obligation, stamp, limit, most)
     if depth >= 0 and keeps and views.requests(table).count[0] == 0 and keep_noted(table, key, 0) < 0:
         return np.int64(-1)
     return depth
@@ -404,15 +420,22 @@ def fill(table, root, state, limit):
         if found >= 0 and not walks and room < FAR:
             near = np.int64(find_effect(effects, low, high, inside | ENOUGH))
             walks = near >= 0 and effects.mask[near] == WALKED
-        if walks or (obligation != 0 and automaton.mode[obligation] == 0):
+        walks = walks or (obligation != 0 and automaton.mode[obligation] == 0)
+        most = high - low
+        if not walks and found < 0 and loops == 1 and obligation == 0 and within == ANY and _is_narrow(automaton, inside):
+            walks, most = True, np.int64(OWN_RANGE)
+        if walks:
             # What is left inside is no longer than there is room for, mostly: then nothing is priced.
             bound = np.int64(ANY) if within >= 0 and room == FAR else np.int64(within)
-            depth = _walk_kept(
-                table, depth, level, low, high, inside, continuation, obligation, shares[level, STAMPED], bound, keeps
-            )
-            if depth < 0:
+            after = _walk_kept(
+                table, depth, level, low, high, inside, continuation, obligation, shares[level, STAMPED], bound, keeps,
+                most,
+            )  # fmt: skip
+            if after == -1:
                 return np.int64(-1)
-            continue
+            if after >= 0:
+                depth = after
+                continue
         if near < 0:
             if not ask(table, NEED_EFFECT if found < 0 else NEED_NEAR, low, high, inside):
                 return np.int64(-1)

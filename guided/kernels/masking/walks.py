@@ -154,8 +154,9 @@ def _leave(table, depth, node, state, continuation, debt, stamp):
 
 
 @inner
-def walk(table, row, undecided, depth, low, high, state, continuation, obligation, stamp, limit):
-    """Walk one range from one automaton state; sets bits in ``row``, pushes boundary tasks; new depth, -1: request.
+def walk(table, row, undecided, depth, low, high, state, continuation, obligation, stamp, limit, most):
+    """Walk one range from one automaton state; sets bits in ``row``, pushes boundary tasks; new depth, -1: request, -2:
+    it comes to more than so many nodes.
 
     What is kept of the walk is written down (`guided.kernels.masking.segments.note`).
 
@@ -179,6 +180,8 @@ def walk(table, row, undecided, depth, low, high, state, continuation, obligatio
             counters[FUEL] -= visited >> 6
             return depth
         visited += 1
+        if visited > most:
+            return np.int64(-2)
         byte = np.int64(tokens.byte[node])
         at = scratch.walk_state[level]
         end = np.int64(tokens.end[node])
