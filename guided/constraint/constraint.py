@@ -6,7 +6,7 @@ This is the public face; the tables and kernels behind it are in `guided.constra
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -169,12 +169,13 @@ class Constraint:
     def track(self, state: int) -> Track | None:
         """Where a text stands for kernels that go on by themselves; None where they do not, or another thread is here.
 
-        For texts without a budget.
+        For texts without a budget.  Kernels see all arrays as they are now, as behind `renew`.
         """
         automaton, checked, lock = self._automaton, self._checked, self._machine.lock
         if state <= FINISHED or not automaton.plain or not lock.acquire(blocking=False):
             return None
         try:
+            automaton.current_table()
             return Track(state, Mode.FREE) if checked is None else checked.track(state)
         finally:
             lock.release()
@@ -191,17 +192,19 @@ class Constraint:
     def provide(self) -> bool:
         """Have what kernels asked for, but for more fuel, if anything."""
         with self._machine.lock:
-            return self._automaton.serve(OUT_OF_FUEL)
+            provided = self._automaton.serve(OUT_OF_FUEL)
+            self._automaton.current_table()
+            return provided
 
     @property
     def lock(self) -> threading.RLock:
         """What whoever has kernels go on holds."""
         return self._machine.lock
 
-    @property
-    def renew(self) -> Callable[[], int]:
-        """Has kernels see all arrays as they are now, which they must: some are replaced when they grow."""
-        return self._automaton.current_table
+    def renew(self) -> None:
+        """Have kernels see all arrays as they are now, which they must: some are replaced when they grow."""
+        with self._machine.lock:
+            self._automaton.current_table()
 
     def bare(self, state: int) -> int | None:
         """The automaton's state that has the same mask, where one has; the lock must be held."""

@@ -8,16 +8,19 @@ pass every Python object is a wait for memory, so a row that goes on by kernels 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from threading import RLock
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guided.constraint.constraint import Constraint
-from guided.constraint.effects.shared_rows import KeptRow
+from guided.constraint.effects.shared_rows import KeptRow, with_address
+from guided.constraint.end_tokens import EndTokens
 from guided.constraint.engine.plans import Back
 from guided.constraint.stepping import BRIEF, MOMENT
 from guided.errors import GuidedError
+from guided.kernels.data.addresses import REPLACED
 from guided.kernels.masking import tracks as kernels
 from guided.kernels.masking.tracks import Left, Mode
 from guided.serving.matcher import Matcher
@@ -44,19 +47,18 @@ class Tracks:
         self._names = np.zeros((rows + 1, kernels.POOL), np.uint8)
         self._left = np.zeros((rows + 1, 2), np.int64)
         self._order = np.zeros(0, np.int64)
+        self.note: Callable[[int, int], bool] = partial(kernels.note, self._lines, self._masks)
+        """Note the token that is sampled from a line's mask; False for what it does not allow, and for ends of text."""
         # An entry of these costs a third of an array's.
         self.numbers = self._lines.reshape(-1).data
-        self.bits = self._masks.reshape(-1).data.cast("B")
-        self._row_bytes, self._n = 4 * words, 32 * words
         self._left_numbers = self._left.reshape(-1).data
         self._constraints: list[Constraint | None] = [None] * (rows + 1)
         """Whose kernels may go on, by line."""
         self._locks: list[RLock | None] = [None] * (rows + 1)
         """What is held while they do."""
-        self._renewals: list[Callable[[], int] | None] = [None] * (rows + 1)
         self._backs: list[Back | None] = [None] * (rows + 1)
-        self._ends: list[tuple[int, ...]] = [()] * (rows + 1)
-        """The ends of text, by line."""
+        self._ends: list[KeptRow | None] = [None] * (rows + 1)
+        """The rows of ends of text that kernels look at, by line."""
         self._unused = list(range(rows, FREE, -1))
         self._is_seated = False
         """Are rows where they were when masks were copied last?"""
@@ -66,14 +68,14 @@ class Tracks:
         """A line for a text, whose mask may be known."""
         line = self._unused.pop()
         constraint = matcher.constraint
-        self._ends[line] = constraint.vocabulary.eos_ids
         self._constraints[line] = self._locks[line] = None
+        numbers, at = self.numbers, line * kernels.FIELDS
+        ends = self._ends[line] = with_address(EndTokens.of(constraint.vocabulary).row)
+        numbers[at + kernels.ENDS], numbers[at + kernels.WORDS] = ends[0], len(ends[1])
         if isinstance(constraint, Constraint) and matcher.most_tokens is None:
             self._constraints[line], self._locks[line] = constraint, constraint.lock
-            self._renewals[line] = constraint.renew
-            first = line * kernels.FIELDS + kernels.TABLE
-            for i, number in enumerate(constraint.track_parts):
-                self.numbers[first + i] = number
+            for i, number in enumerate(constraint.track_parts, at + kernels.TABLE):
+                numbers[i] = number
         place = Place(self, line, matcher)
         place.enter(mask)
         return place
@@ -90,19 +92,6 @@ class Tracks:
         self._constraints[line] = self._locks[line] = None
         self._unused.append(line)
         return self._tokens[line, :n] & kernels.ENDED - 1
-
-    def note(self, line: int, token: int) -> bool:
-        """Note the token that is sampled from a line's mask; False for what it does not allow, and for ends of text."""
-        numbers, at = self.numbers, line * kernels.FIELDS
-        if (
-            numbers[at] == kernels.NOTHING
-            and 0 <= token < self._n
-            and self.bits[line * self._row_bytes + (token >> 3)] >> (token & 7) & 1
-            and token not in self._ends[line]
-        ):
-            numbers[at] = token
-            return True
-        return False
 
     def seat(self, places: Sequence[Place | None]) -> None:
         """From now on rows are of these lines, in this order; None: without constraint."""
@@ -128,17 +117,17 @@ class Tracks:
 
     def _moved(self, n: int) -> list[list[int]]:
         """Have kernels go on in the first ``n`` lines that are left: those left then, each with what there is to do."""
-        left, locks, renewals = self._left_numbers, self._locks, self._renewals
+        left, locks = self._left_numbers, self._locks
         held: list[RLock] = []
         try:
             for i in range(0, 2 * n, 2):
-                line = left[i]
-                lock, renew = locks[line], renewals[line]
-                if lock is not None and renew is not None and lock.acquire(False):
+                lock = locks[left[i]]
+                if lock is not None and lock.acquire(False):
                     held.append(lock)
-                    renew()
                     left[i + 1] = 1
-            n = kernels.go_on(self._lines, self._left, n, self._tokens, self._names, self._masks, MOMENT, BRIEF)
+            n = kernels.go_on(
+                self._lines, self._left, n, self._tokens, self._names, self._masks, MOMENT, BRIEF, REPLACED.last
+            )
         finally:
             for lock in held:
                 lock.release()
@@ -153,6 +142,10 @@ class Tracks:
             try:
                 if todo == Left.STEP or constraint is None:
                     others.append(line)
+                elif todo == Left.STALE:
+                    self.numbers[line * kernels.FIELDS + kernels.SEEN] = REPLACED.last
+                    constraint.renew()
+                    again.append(line)
                 elif constraint.provide():
                     again.append(line)
                 elif todo == Left.MASK:
@@ -234,6 +227,7 @@ class Place:
             return
         numbers[at] = kernels.NOTHING
         constraint = tracks._constraints[self.line]
+        numbers[at + kernels.SEEN] = REPLACED.last
         track = None if constraint is None else constraint.track(self._matcher.state)
         if track is None:
             return

@@ -10,6 +10,7 @@ import numpy as np
 
 from guided.automata.lexer.table import Table
 from guided.grammar.regular.json_text import RAW_BYTES
+from guided.kernels.data.addresses import REPLACED
 from guided.kernels.data.layout import CANONICAL, STRING
 from guided.kernels.lexing.strings import place_after, state_at
 
@@ -68,7 +69,7 @@ def state_inside(states: Table, place: int) -> int:
         states.n_partials += 1
         if 2 * states.n_partials > states.arrays.partials.size:
             states.arrays = states.arrays._replace(partials=np.zeros(4 * states.n_partials, np.int32))
-            states.version += 1
+            REPLACED.note()
             for other in np.flatnonzero(states.arrays.decode[:state]).tolist():
                 _enter(states, other)
         _enter(states, state)

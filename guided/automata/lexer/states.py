@@ -37,7 +37,7 @@ from guided.grammar.regular.expr import (
     literal,
     made_json_string,
 )
-from guided.kernels.data.addresses import SharedAddresses, address, address_rows
+from guided.kernels.data.addresses import REPLACED, SharedAddresses, address, address_rows
 from guided.kernels.data.layout import CANONICAL, CLOSES, EXAMINED, MATCHED, Automaton
 from guided.kernels.data.records import grown_records, records
 from guided.kernels.data.views import N_ROWS
@@ -110,8 +110,6 @@ class StateTable:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.version = 0
-        """Changes whenever an array is replaced, so that holders of `arrays` know to fetch them again."""
         self.arrays = Automaton(
             **records(Automaton, "low", MOST_FIRST_EDGES),
             partials=np.zeros(MOST_PARTIALS, np.int32),
@@ -322,7 +320,7 @@ class StateTable:
             if room > self.arrays.first.shape[0]:
                 self.arrays = self.arrays._replace(**grown_records(self.arrays, "first", 2 * room, ready))
                 self._look()
-                self.version += 1
+                REPLACED.note()
             self.parts.reserve_states(ready, room)
             for name, unset in _UNSET.items():
                 getattr(self.arrays, name)[ready:room] = unset
@@ -349,7 +347,7 @@ class StateTable:
             old = self.arrays
             self.arrays = old._replace(**grown_records(old, "low", size, at))
             self._look()
-            self.version += 1
+            REPLACED.note()
 
     def expand(self, state: int) -> None:
         """Find the edges of a state, and of some that it leads to."""

@@ -14,8 +14,6 @@ class Table(Protocol):
     """`guided.automata.lexer.states.StateTable`, while a state of it is written."""
 
     arrays: Automaton
-    version: int
-    """Changes whenever an array is replaced, so that holders of `arrays` know to fetch them again."""
     keys: list[object]
     """What each state stands for; None inside chains and escapes, and where only the parts are known."""
     compared: dict[tuple[int, int], bool]

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.constraint.engine.scratch import grown
-from guided.kernels.data.addresses import SharedAddresses
+from guided.kernels.data.addresses import REPLACED, SharedAddresses
 from guided.kernels.data.layout import Effects
 from guided.kernels.data.pages import gradual_zeros
 from guided.kernels.data.records import grown_records, records
@@ -26,8 +26,6 @@ class EffectStore:
     """Effects that only grow in number; arrays are replaced when they are full, so that old views stay right."""
 
     def __init__(self, n_words: int) -> None:
-        self.version = 0
-        """Changes whenever an array is replaced."""
         self.addresses = SharedAddresses()
         self.arrays = Effects(
             hash_slot=np.full(1024, -1, np.int32),
@@ -82,7 +80,7 @@ class EffectStore:
         if self._n_exits + len(exits) > self.arrays.exit_low.size:
             room = 2 * self.arrays.exit_low.size + len(exits)
             self.arrays = self.arrays._replace(**grown_records(self.arrays, "exit_low", room))
-            self.version += 1
+            REPLACED.note()
         effects = self.arrays
         effects.mask[index] = mask
         effects.list_first[index], effects.list_count[index] = first, kept.size
@@ -122,7 +120,7 @@ class EffectStore:
             masks = _rows(2 * self._n_masks, self._n_words)
             masks[: self._n_masks] = self.arrays.masks
             self.arrays = self.arrays._replace(masks=masks)
-            self.version += 1
+            REPLACED.note()
         return self._n_masks
 
     def take_row(self) -> int:
@@ -140,7 +138,7 @@ class EffectStore:
             effects = self.arrays = effects._replace(
                 hash_slot=np.full(2 * effects.hash_slot.size, -1, np.int32), **fields
             )
-            self.version += 1
+            REPLACED.note()
             for old in range(index):
                 self._enter(old)
         effects.key_low[index], effects.key_high[index], effects.key_state[index] = low, high, state
@@ -168,7 +166,7 @@ class EffectStore:
             self.arrays = self.arrays._replace(
                 listed=grown(self.arrays.listed, 2 * self.arrays.listed.size + kept.size)
             )
-            self.version += 1
+            REPLACED.note()
         self.arrays.listed[first : first + kept.size] = kept
         self._n_listed += int(kept.size)
         return first

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from guided.constraint.engine.requests import RequestBuffer
 from guided.constraint.engine.scratch import grown
-from guided.kernels.data.addresses import SharedAddresses, address, address_rows
+from guided.kernels.data.addresses import REPLACED, SharedAddresses, address, address_rows
 from guided.kernels.data.layout import Tokens
 from guided.kernels.data.records import grown_records, records
 from guided.kernels.data.requests import GROW_FANS, GROW_NODES, GROW_TRIES
@@ -41,8 +41,6 @@ class TokenTries:
         self.longest = max(vocabulary.spelling.longest, 1)
         self.root = n_nodes
         """The end of the range of all tokens, which begins at 1."""
-        self.version = 0
-        """Changes whenever an array is replaced."""
         self.addresses = SharedAddresses()
         self.arrays = Tokens(
             **records(Tokens, "byte", n_nodes + room + 1),
@@ -162,7 +160,7 @@ class TokenTries:
             token_ids=grown(tokens.token_ids, 2 * tokens.token_ids.size),
             classes=grown(tokens.classes, 2 * tokens.classes.size),
         )
-        self.version += 1
+        REPLACED.note()
 
     def _index(self, low: int, high: int) -> None:
         """Note what bytes are below the nodes of a new trie, and give those with many children tables of them."""
@@ -182,7 +180,7 @@ class TokenTries:
     def _grow_fans(self, _: list[list[int]]) -> None:
         children = self.arrays.children
         self.arrays = self.arrays._replace(children=np.concatenate([children, np.zeros_like(children)]))
-        self.version += 1
+        REPLACED.note()
 
     def _addresses(self) -> int:
         """What kernels get: where the table of addresses is."""

@@ -45,7 +45,7 @@ from guided.constraint.limits import Limits
 from guided.grammar.ir import Grammar, Lexing, Mark
 from guided.grammar.regular.derivative import prepare_combinations
 from guided.kernels import entry
-from guided.kernels.data.addresses import Fresh, address, address_row
+from guided.kernels.data.addresses import REPLACED, Fresh, address, address_row
 from guided.kernels.data.layout import (
     DEAD,
     ENDS,
@@ -93,7 +93,6 @@ class ConstraintMachine:
         self._fuel = limits.step_work
         self.lock = threading.RLock()
         self.effects = TokenEffects.of(vocabulary)
-        self._tries, self._store = self.effects.tries, self.effects.store
         self.states = self.effects.states
         self.lexed = grammar.lexing is Lexing.CONTEXTUAL
         self.owing = grammar.lexing is not Lexing.NONE
@@ -153,7 +152,7 @@ class ConstraintMachine:
         if self.stacks is None:
             self._made[2] = no_tables()
         self._seen = -1
-        """Versions of the shared arrays whose addresses are held, as one number: versions only grow."""
+        """The number of `REPLACED` when addresses were taken; -1 where they are to be taken anew."""
         self.counters[N_SETS] = 1
         self.counters[N_STATES] = 2
         self._fill: Callable[..., int] = entry.fill
@@ -246,7 +245,7 @@ class ConstraintMachine:
         With ``marking`` the state ``<< 2``, with the bits of `guided.kernels.parsing.marks`; with ``token`` < 0 for so
         many bytes of the text.
         """
-        if self._seen != self.states.version + self._tries.version + self._store.version:
+        if self._seen != REPLACED.last:
             self.refresh()
         after = self._advance_one(self.table, self.lexed, marking, state, token)
         return after if after >= 0 else self._go_on(entry.advance, (self.lexed, marking, state, token))
@@ -256,7 +255,7 @@ class ConstraintMachine:
         if self.plain:
             with self.lock:
                 # As `step`, whose call would be a tenth of this.
-                if self._seen != self.states.version + self._tries.version + self._store.version:
+                if self._seen != REPLACED.last:
                     self.refresh()
                 after = self._advance_one(self.table, self.lexed, False, state, token)
                 return after if after >= 0 else self._go_on(entry.advance, (self.lexed, False, state, token))
@@ -335,7 +334,7 @@ class ConstraintMachine:
         """
         if not self.plain:
             return self.mask(state), self.is_accepting(state), -1
-        if self._seen != self.states.version + self._tries.version + self._store.version:
+        if self._seen != REPLACED.last:
             self.refresh()
         code = self._fill(self.table, self.effects.root, state, -1)
         if code < 0:
@@ -352,7 +351,7 @@ class ConstraintMachine:
         """
         if self.lexed:
             return *stack_budgets.near(self, state, limit), self.is_accepting(state)
-        if self._seen != self.states.version + self._tries.version + self._store.version:
+        if self._seen != REPLACED.last:
             self.refresh()
         code = self._fill(self.table, self.effects.root, state, limit)
         if code < 0:
@@ -445,7 +444,7 @@ class ConstraintMachine:
 
     def run(self, kernel: Callable[..., Any], *arguments: Any) -> int:
         """Run an entry kernel until it answers."""
-        if self._seen != self._versions:
+        if self._seen != REPLACED.last:
             self.refresh()
         code: int = direct(kernel)(self.table, *arguments)
         return code if code >= 0 else self._go_on(kernel, arguments)
@@ -469,20 +468,15 @@ class ConstraintMachine:
             if held:
                 release()
 
-    @property
-    def _versions(self) -> int:
-        """Of the shared arrays; three places that are in a hurry add them up themselves."""
-        return self.states.version + self._tries.version + self._store.version
-
     def current_table(self) -> int:
         """The `table`, with the addresses of all arrays as they are now; the lock must be held."""
-        if self._seen != self.states.version + self._tries.version + self._store.version:
+        if self._seen != REPLACED.last:
             self.refresh()
         return self.table
 
     def refresh(self) -> None:
         """Take the addresses of arrays that were replaced, and hold on to the arrays that they belong to."""
-        self._seen = self._versions
+        self._seen = REPLACED.last
         states, effects = self.states, self.effects
         groups: tuple[Any, ...] = (
             states.arrays, self.graph.arrays, self.lalr, self.tables, self._scratch, effects.tries.arrays,

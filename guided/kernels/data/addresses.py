@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from itertools import count
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Block", "Fresh", "SharedAddresses", "address", "address_row", "address_rows"]
+__all__ = ["REPLACED", "Block", "Fresh", "SharedAddresses", "address", "address_row", "address_rows"]
 
 Arrays = Sequence[NDArray[Any]]
 Group = TypeVar("Group", bound=NamedTuple)
@@ -50,6 +51,25 @@ class SharedAddresses:
             rows = address_rows(arrays)
             self._made = arrays, rows
         return rows
+
+
+class Replaced:
+    """Whether shared arrays of this process were replaced: whoever holds their addresses looks again when ``last`` is
+    another number.
+    """
+
+    __slots__ = ("_numbers", "last")
+
+    def __init__(self) -> None:
+        self._numbers = count(1)
+        self.last = 0
+
+    def note(self) -> None:
+        """Say that one was.  Of threads that do so at once one is the last; no number comes twice."""
+        self.last = next(self._numbers)
+
+
+REPLACED = Replaced()
 
 
 class Fresh(Generic[Group]):

@@ -230,7 +230,7 @@ def _is_begun(parts, state):
 def determinise(t, n_queue, limit, inside):
     """Find the edges of ``queue[:n_queue]`` and of the states that they lead to, nearest first, ``limit`` at most.
 
-    Of those inside a character only with ``inside``, where one of the first is such a state, or where what is before the
+    Of those inside a character only with ``inside``, where one of the first is one, or where what is before the
     character leads back to itself: each character of a counted run has seven of them, and most texts come to none.
     Returns -1 when there is no room.  ``queue`` holds all states looked at then, ``counts[QUEUED]`` of them, and
     ``firsts`` where edges begin that this call has written (-1 for others): they count once `publish` has been called,

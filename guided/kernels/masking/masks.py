@@ -422,7 +422,8 @@ def fill(table, root, state, limit):
             walks = near >= 0 and effects.mask[near] == WALKED
         walks = walks or (obligation != 0 and automaton.mode[obligation] == 0)
         most = high - low
-        if not walks and found < 0 and loops == 1 and obligation == 0 and within == ANY and _is_narrow(automaton, inside):
+        is_own = found < 0 and loops == 1 and obligation == 0 and within == ANY
+        if is_own and not walks and _is_narrow(automaton, inside):
             walks, most = True, np.int64(OWN_RANGE)
         if walks:
             # What is left inside is no longer than there is room for, mostly: then nothing is priced.

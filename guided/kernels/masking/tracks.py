@@ -22,7 +22,7 @@ from guided.kernels.parsing.threads import intern_state
 
 __all__ = [
     "BEGUN", "ENDED", "FIELDS", "HELD_WHOLE", "LONE", "MORE", "MOST", "MOST_DEPTH", "MOST_NAME", "NAME_AT", "NOTHING",
-    "POOL", "UNKNOWN", "WHOLE", "Left", "Mode", "copy_changed", "go_on", "stay", "text_key",
+    "POOL", "UNKNOWN", "WHOLE", "Left", "Mode", "copy_changed", "go_on", "note", "stay", "text_key",
 ]  # fmt: skip
 
 TOKEN, MODE, OWN, LOOPS, DEPTH, ARRAYS, NAMES, USED, SIZE, IS_FREE, N_TOKENS = range(11)
@@ -32,11 +32,12 @@ remembered how many are open within the outermost, -1: none; a bit for each that
 innermost; a bit where a string would be a name; the bytes of the used names in the `POOL`; those of the name that is
 read, and whether no used one begins like it.  How many tokens came since Python knew the text."""
 
-TABLE, ROOT, PLACES, ENDS, WORDS, CHARACTERS, QUOTES, HELD, N_HELD, CHANGED = range(11, 21)
+TABLE, ROOT, PLACES, ENDS, WORDS, CHARACTERS, QUOTES, HELD, N_HELD, CHANGED, SEEN = range(11, 22)
 """As for `guided.kernels.masking.stepping.step_rows`: the table, the root of the tries, the lexer states of a string,
 where the row of end-of-text ids is, its words.  Where there is a byte for each token, 1 for whole characters; one that
 tells of its quotation marks, `NONE`, `ONE`, `MORE` or `LONE`; the hash map of what tokens hold, and its size
-(`guided.constraint.distinct.token_texts`).  And whether the mask has changed since it was copied."""
+(`guided.constraint.distinct.token_texts`).  Whether the mask has changed since it was copied.  And the number of the
+last array that was replaced (`guided.kernels.data.addresses.REPLACED`) when the table was looked at."""
 
 FIELDS = 24
 """Numbers of a line: three lines of the cache."""
@@ -100,10 +101,12 @@ class Left(IntEnum):
     """The mask, which is the automaton's: for what was asked, or for more than a moment's work."""
     ASKED = 2
     """A step, or a mask less some tokens: for what was asked."""
+    STALE = 3
+    """All: the table has addresses of arrays that were replaced since."""
 
 
 OUTSIDE, FREE, IDLE, BETWEEN, STRING, ESCAPE, NAME, INSIDE = (int(mode) for mode in Mode)
-_STEP, _MASK, _ASKED = (int(left) for left in Left)
+_STEP, _MASK, _ASKED, _STALE = (int(left) for left in Left)
 _DONE = -1
 
 _ANY_INSIDE = sum(MARKED_INSIDE << MARKS * i for i in range(MOST_QUOTES))
@@ -185,6 +188,20 @@ def _stays(line, tokens, names):
         else:
             line[SIZE] = size
     _keep(line, tokens, np.int64(PLAIN))
+    return True
+
+
+@entry("long_rows, word_rows, long, long")
+def note(lines, masks, at, token):
+    """Note the token that is sampled from a line's mask; False for what it does not allow, and for ends of text."""
+    line = lines[at]
+    word = token >> 5
+    if line[TOKEN] != NOTHING or token < 0 or word >= masks.shape[1]:
+        return False
+    bit = np.uint32(1) << np.uint32(token & 31)
+    if not masks[at, word] & bit or (word < line[WORDS] and flat_at(masks, line[ENDS], line[WORDS])[word] & bit):
+        return False
+    line[TOKEN] = token
     return True
 
 
@@ -435,12 +452,12 @@ def _shown(line, like, names, spare, mask, fuel):
     return _DONE
 
 
-@entry("long_rows, long_rows, long, long_rows, byte_rows, word_rows, long, long")
-def go_on(lines, left, n, tokens, names, masks, fuel, mask_fuel):
+@entry("long_rows, long_rows, long, long_rows, byte_rows, word_rows, long, long, long")
+def go_on(lines, left, n, tokens, names, masks, fuel, mask_fuel, seen):
     """Go on in the lines ``left[:n, 0]`` and write their masks, each with so much work at most; how many are left.
 
     Only lines with ``left[i, 1]`` not 0, whose locks are held.  What is left comes to the front of ``left``, with what
-    is left to do.
+    is left to do.  ``seen`` is the number that a line whose table is as it should be has `SEEN`.
     """
     rest = 0
     for i in range(n):
@@ -448,7 +465,9 @@ def go_on(lines, left, n, tokens, names, masks, fuel, mask_fuel):
         line = lines[at]
         todo = _STEP
         if left[i, 1] and line[MODE] != OUTSIDE:
-            if line[TOKEN] >= 0:
+            if line[SEEN] != seen:
+                todo = _STALE
+            elif line[TOKEN] >= 0:
                 if line[N_TOKENS] < MOST:
                     if line[LOOPS] < 0:
                         line[LOOPS] = np.int64(is_in_string(line[TABLE], line[OWN], line[PLACES]))

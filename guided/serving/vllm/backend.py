@@ -8,7 +8,7 @@ affair: a grammar does not see those tokens.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -183,10 +183,8 @@ class GuidedGrammar(StructuredOutputGrammar):
 class GuidedBackend(StructuredOutputBackend):
     """The backend of one engine; all requests of a grammar share its tables."""
 
-    def __init__(self, vllm_config: Any, tokenizer: Any, vocab_size: int, always: bool = False) -> None:
+    def __init__(self, vllm_config: Any, tokenizer: Any, vocab_size: int) -> None:
         self.vllm_config = vllm_config
-        self.always = always
-        """Is every text constrained from its first token on, as without a reasoner, of whom vLLM asks by request?"""
         self.tokenizer = tokenizer
         self.vocab_size = vocab_size
         self.config = vllm_config.structured_outputs_config
@@ -199,9 +197,14 @@ class GuidedBackend(StructuredOutputBackend):
         """Whose masks the rows hold."""
         self._by_line: dict[int, GuidedGrammar] = {}
         self.requests: list[Any] = []
-        """Those of the last step, where whoever asked for it says so."""
-        self._lines: dict[int, int] = {}
-        """Of their rows, by the requests' ids."""
+        """Those of the last step, where whoever asked for it says so and each has a grammar: the next one's may be the
+        same, and then `fill_again` is enough."""
+        self._asked: list[Any] = []
+        """Those of the last step that was told of any."""
+        self.lines: dict[int, int] = {}
+        """By the ids of its requests, the lines of those that have a grammar, for `note`."""
+        self.note: Callable[[int, int], bool] = _notes_nothing
+        """Note the token that is sampled for a line; False for what more has to be done for."""
 
     def compile_grammar(
         self, request_type: Any, grammar_spec: str, stop_token_ids: set[int] | None = None
@@ -233,19 +236,27 @@ class GuidedBackend(StructuredOutputBackend):
     def allocate_token_bitmask(self, max_num_seqs: int) -> torch.Tensor:
         """The masks of a step, ``int32[max_num_seqs, words]``, all ones; the view onto it is made here, once."""
         self._seat([])
+        self.requests, self.lines = [], {}
         self._masks = torch.full((max_num_seqs, n_words(self.vocab_size)), -1, dtype=torch.int32)
         self._rows = mask_rows(self._masks)
         self._shown = self._rows[:0].view(np.int32, StepMasks)
         self._tracks = Tracks(*self._rows.shape)
+        self.note = self._tracks.note
         return self._masks
 
-    def fill_step(self, grammars: Sequence[GuidedGrammar | None], masks: torch.Tensor, threads: int = 1) -> None:
+    def fill_step(
+        self,
+        grammars: Sequence[GuidedGrammar | None],
+        masks: torch.Tensor,
+        threads: int = 1,
+        requests: Sequence[Any] = (),
+    ) -> None:
         """Write the masks of a step, one row a request; None, and a text that is over, is a row without constraint.
 
         Between two steps nobody else may write to the masks that were allocated last: a row whose mask stays is left as
-        it is.
+        it is.  ``requests`` are whose rows they are, where that is said.
         """
-        self.know([])
+        self.requests, self.lines = [], {}
         if masks is not self._masks or self._tracks is None or self._rows is None:
             others = mask_rows(masks)[: len(grammars)]
             write_rows(_rows_of(grammars, others.shape[1], threads), others, threads)
@@ -253,20 +264,15 @@ class GuidedBackend(StructuredOutputBackend):
         if self._seated != grammars:
             self._seat(grammars)
         self.fill_again(threads)
-
-    def know(self, requests: list[Any]) -> None:
-        """Say whose rows the last step wrote: if they are the next one's as well, `fill_again` does for it."""
-        self.requests = requests
-        # By identity: that of a request which is held is nobody else's.
-        places = [None if each is None else each.place for each in self._seated] if requests else []
-        self._lines = {
-            id(request): place.line for request, place in zip(requests, places, strict=False) if place is not None
+        # By identity: that of a request which has a grammar here is nobody else's.
+        self._asked = [*requests]
+        self.lines = {
+            id(request): grammar.place.line
+            for request, grammar in zip(requests, grammars, strict=False)
+            if grammar is not None and grammar.place is not None
         }
-
-    def note(self, request: Any, token: int) -> bool:
-        """Note the token that is sampled for one of them; False for what more has to be done for."""
-        line = self._lines.get(id(request))
-        return line is not None and self._tracks is not None and self._tracks.note(line, token)
+        if len(self.lines) == len(requests):
+            self.requests = self._asked
 
     def fill_again(self, threads: int = 1) -> None:
         """Write the masks of a step of the same requests as the last one."""
@@ -322,6 +328,10 @@ class GuidedBackend(StructuredOutputBackend):
 
     def destroy(self) -> None:
         """Nothing is held that outlives the backend."""
+
+
+def _notes_nothing(line: int, token: int) -> bool:
+    return False
 
 
 def _place(grammar: GuidedGrammar) -> Place:

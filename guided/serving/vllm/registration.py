@@ -8,7 +8,7 @@ not ours:
   kernels where the backend is asked for by name, on a thread of their own; not before other processes are started;
 * ``StructuredOutputManager.grammar_init`` and ``_create_grammar`` make the backend and compile in its thread pool;
 * ``StructuredOutputManager.grammar_bitmask`` fills the masks of a step by one call, where there are no drafts;
-* ``StructuredOutputManager.accept_tokens`` hands a token on as it is, where there is no reasoner who may end by it;
+* ``StructuredOutputManager.accept_tokens`` notes a token that was sampled from a mask of its grammar;
 * ``apply_grammar_bitmask`` of the worker puts masks onto scores in memory by our kernel, where they are our backend's,
   in the same process;
 * ``BeamSearchOfflineMixin._init_beam_search_structured_output`` makes a backend for beams;
@@ -21,6 +21,7 @@ import contextlib
 import multiprocessing
 import sys
 import threading
+from collections.abc import Mapping
 from functools import wraps
 from typing import Any
 
@@ -34,6 +35,8 @@ ROWS_A_THREAD = 16
 
 MOST_THREADS = 8
 """As vLLM has it, together with half of the processors."""
+
+_NONE: Mapping[int, int] = {}
 
 
 def install() -> None:
@@ -111,7 +114,7 @@ def _initialising(method: Any) -> Any:
             from guided.serving.vllm.backend import GuidedBackend
 
             size = self.vllm_config.model_config.get_vocab_size()
-            self.backend = GuidedBackend(self.vllm_config, self.tokenizer, size, always=self.reasoner_cls is None)
+            self.backend = GuidedBackend(self.vllm_config, self.tokenizer, size)
         method(self, request)
 
     return initialised
@@ -142,29 +145,30 @@ def _masking(method: Any) -> Any:
         if asked == backend.requests:
             backend.fill_again(n_threads)
             return backend.written(len(ids))
-        grammars = [
-            request.structured_output_request.grammar
-            if backend.always or self._get_constraint_bounds(request, ()).constraint_start == 0
-            else None
-            for request in asked
-        ]
-        backend.fill_step(grammars, self._grammar_bitmask, n_threads)
-        if backend.always:
-            backend.know(asked)
+        backend.fill_step([_grammar(self, request) for request in asked], self._grammar_bitmask, n_threads, asked)
         return backend.written(len(ids))
 
     return masked
 
 
+def _grammar(manager: Any, request: Any) -> Any:
+    """The grammar of a request's next token, None while it reasons."""
+    if manager._get_constraint_bounds(request, ()).constraint_start:
+        return None
+    asked = request.structured_output_request
+    # As vLLM has it behind the first token, of which it is not told; else it would read the prompt again.
+    asked.reasoning_ended = True
+    return asked.grammar
+
+
 def _accepting(method: Any) -> Any:
     def accepted(self: Any, request: Any, new_token_ids: list[int]) -> Any:
         backend = self.backend
-        if not getattr(backend, "always", False):
-            return method(self, request, new_token_ids)
-        if len(new_token_ids) == 1 and backend.note(request, new_token_ids[0]):
+        line = getattr(backend, "lines", _NONE).get(id(request))
+        # The mask that it was sampled from was of its grammar.
+        if line is not None and len(new_token_ids) == 1 and backend.note(line, new_token_ids[0]):
             return True
-        asked = request.structured_output_request
-        return asked is None or not new_token_ids or asked.grammar.accept_tokens(request.request_id, new_token_ids)
+        return method(self, request, new_token_ids)
 
     return accepted
 

@@ -187,20 +187,43 @@ def test_the_engine_makes_the_backend_and_its_masks(vllm):
         assert row.tolist() == ([0xFFFFFFFF] * len(row) if name == "b" else own.tolist())
 
 
-def test_tokens_come_straight_to_their_grammar_without_a_reasoner(vllm):
-    for reasons in (None, object):
-        manager = engine(vllm)
-        manager.reasoner_cls = reasons
-        request, free = running(vllm, "[0-9]+"), SimpleNamespace(structured_output_request=None)
+def test_a_token_that_is_sampled_from_a_mask_of_its_grammar_is_noted_and_others_are_vllms(vllm):
+    manager = engine(vllm)
+    requests = {"a": running(vllm, "[0-9]+"), "b": running(vllm, "x", reasons=True)}
+    for request in requests.values():
         manager.grammar_init(request)
-        request.request_id = "a"
-        digit, letter = (TOKENIZER.encode(text, add_special_tokens=False)[-1] for text in "7x")
+    own, reasoning, free = *requests.values(), SimpleNamespace(structured_output_request=None)
+    digit, letter = (TOKENIZER.encode(text, add_special_tokens=False)[-1] for text in "7x")
+    for n in range(1, 4):
+        manager.grammar_bitmask(requests, ["a", "b"], {})
         manager.calls.clear()
-        accepted = [manager.accept_tokens(*each) for each in ((request, [digit]), (request, []), (free, [letter]))]
-        assert accepted == [True] * 3 and manager.calls == ["vLLM's own"] * (3 * (reasons is not None))
-        if reasons is None:
-            assert not manager.accept_tokens(request, [letter])
-            assert request.structured_output_request.grammar.matcher.n_tokens == 1
+        assert manager.accept_tokens(own, [digit]) and not manager.calls
+        tokens = [digit], [letter], [digit, digit], []
+        others = [*((own, each) for each in tokens), (reasoning, [letter]), (free, [letter])]
+        assert all(manager.accept_tokens(*each) for each in others) and manager.calls == ["vLLM's own"] * len(others)
+        assert own.structured_output_request.grammar.matcher.n_tokens == n
+    # From the first mask on, nobody need be asked whether it still reasons.
+    assert own.structured_output_request.reasoning_ended
+    assert not hasattr(reasoning.structured_output_request, "reasoning_ended")
+
+
+def test_who_reasons_is_asked_about_at_each_step_until_all_are_constrained(vllm):
+    manager = engine(vllm)
+    requests = {"a": running(vllm, "[0-9]+"), "b": running(vllm, "x", reasons=True)}
+    for request in requests.values():
+        manager.grammar_init(request)
+    for reasons in (True, False, False):
+        requests["b"].reasons = reasons
+        masks = manager.grammar_bitmask(requests, ["a", "b"], {})
+        letter, *others = tokenset.ids(masks[1].view(np.uint32)).tolist()
+        assert (len(others) > SIZE // 2) == reasons
+    manager.calls.clear()
+    assert manager.accept_tokens(requests["b"], [letter]) and not manager.calls
+    # Another request of the same name has a grammar of its own.
+    manager.grammar_init(other := running(vllm, "yes|no"))
+    requests["b"] = other
+    masks = manager.grammar_bitmask(requests, ["a", "b"], {})
+    assert not tokenset.contains(masks[1].view(np.uint32), letter)
 
 
 def test_scores_in_memory_are_masked_by_our_kernel_where_the_masks_are_ours(vllm):
