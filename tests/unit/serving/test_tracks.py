@@ -11,7 +11,7 @@ import guided
 from guided import tokenset
 from guided.constraint.effects.shared_rows import with_address
 from guided.kernels.data.addresses import REPLACED
-from guided.kernels.masking.tracks import MOST, NOTHING, Mode
+from guided.kernels.masking.tracks import MOST, MOST_NAME, NOTHING, Mode
 from guided.serving import Matcher
 from guided.serving.tracks import Tracks
 from tests.amounts import some
@@ -216,6 +216,28 @@ def test_kernels_refuse_names_that_repeat():
     assert n_repeated > 3
     place.leave()
     assert matcher.state == twin.state
+
+
+def test_a_name_that_is_too_long_to_keep_goes_on_by_kernels_until_it_ends():
+    constraint = guided.compile(guided.json_schema({"type": "object"}), VOCABULARY)
+    matcher = Matcher(constraint)
+    tracks = Tracks(1, WORDS)
+    place = tracks.take(matcher, first_mask(matcher))
+    tracks.seat([place])
+    twin = matcher.fork()
+    rows = np.zeros((1, WORDS), np.uint32)
+    long = [b"abc"] * (MOST_NAME // 3 + 9)
+    by_python = []
+    for piece in [b'{"', b"ab", b'":', b'"a"', b', "', *long, b'":', b'"a"', b', "', *long]:
+        token = 256 + PIECES.index(piece)
+        assert place.note(token) and twin.accept(token)
+        by_python.append(not taken(tracks, [place], [matcher], rows))
+        assert rows[0].tolist() == first_mask(twin)[1].tolist()
+    # From the first quotation mark behind it on Python has to see what it is.
+    assert not any(by_python[: 5 + len(long)]) and by_python[5 + len(long)]
+    assert not tokenset.contains(rows[0], ord('"'))
+    place.leave()
+    assert matcher.state == twin.state and matcher.n_tokens == twin.n_tokens
 
 
 def test_a_deep_text_is_left_to_python():

@@ -64,3 +64,24 @@ def test_characters_ahead_are_known_without_asking_again():
     known = len(table.parts)
     table.expand(read(table, state, b"abcd"))
     assert len(table.parts) == known
+
+
+def asked(table: StateTable, state: int, text: bytes) -> tuple[int, int]:
+    """The state behind a text, and how often edges had to be found on the way there."""
+    n = 0
+    for byte in text:
+        n += table.arrays.first[state] < 0
+        state = read(table, state, bytes([byte]))
+    return state, n
+
+
+def test_what_is_ahead_is_between_characters_until_one_of_several_bytes_is_read():
+    table = StateTable()
+    start = table.add(json_string(repeat(CHARACTER, 0, 500)))
+    plain, n = asked(table, start, b"a" * 90)
+    assert n == 1
+    begun, n = asked(table, plain, "é".encode()[:1])
+    assert n == 0 and table.arrays.first[begun] < 0
+    # Where one character has several bytes, so may those behind it.
+    behind, n = asked(table, begun, "é".encode()[1:] + "é😀é".encode())
+    assert n == 1 and asked(table, behind, "é".encode())[1] == 0
