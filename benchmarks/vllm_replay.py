@@ -1,13 +1,14 @@
 """What vLLM's masks and accepting cost without its model: the engine's calls, recorded once and replayed.
 
     .venv-serving/bin/python benchmarks/vllm_replay.py DATA record CALLS [--backend guided] [--schemas 100]
-    .venv-serving/bin/python benchmarks/vllm_replay.py DATA replay CALLS... [--trees .,../base] [--rounds 3]
+    .venv-serving/bin/python benchmarks/vllm_replay.py DATA replay CALLS... [--trees .,../base] [--rounds 3] [--reasons]
 
 A record has the requests of `vllm_backends.py`, and what each step asked of the backend.  A replay makes the same calls
 of ``StructuredOutputManager`` alone, in a process of its own.  As a pass of the model would, it writes memory before:
 64 MB before the masks of a step, and 2 MB before a request's tokens are accepted.  Trees take turns.
 Of each call the least time of all rounds counts, by the clock on the wall: that leaves out some of what other processes
-take.  Whether the masks of a record were the same in all rounds is said as well.
+take.  Whether the masks of a record were the same in all rounds is said as well.  With ``--reasons`` there is a
+reasoning parser, whose reasoning ends with the prompt.
 """
 
 from __future__ import annotations
@@ -30,6 +31,16 @@ BEFORE = {"masks": 64 << 20, "accept": 2 << 20}
 """Bytes that are written: so masks and accepting take what they take in the engine, by its processor's clock."""
 
 
+class EndedReasoning:
+    """A reasoning parser: all that the model writes is the answer."""
+
+    def __init__(self, **_: Any) -> None:
+        """Nothing of the tokenizer is asked."""
+
+    def is_reasoning_end(self, prompt_ids: Any) -> bool:
+        return True
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("data", type=Path)
@@ -41,6 +52,7 @@ def main() -> None:
     options.add_argument("--max-tokens", type=int, default=150)
     options.add_argument("--trees", default=".")
     options.add_argument("--rounds", type=int, default=3)
+    options.add_argument("--reasons", action="store_true")
     given = options.parse_args()
     given.whole = False
     if given.what == "record":
@@ -81,6 +93,7 @@ def replay(given: argparse.Namespace) -> None:
         for _ in range(given.rounds):
             for tree, rounds in found.items():
                 more = [] if given.tokenizer is None else ["--tokenizer", str(given.tokenizer)]
+                more += ["--reasons"] * given.reasons
                 command = [sys.executable, __file__, str(given.data), "one", str(calls), *more]
                 environment = os.environ | {"PYTHONPATH": str(Path(tree).resolve())}
                 rounds.append(pickle.loads(subprocess.run(command, env=environment, stdout=-1, check=True).stdout))
@@ -109,6 +122,8 @@ def replayed(given: argparse.Namespace) -> tuple[str, list[int], tuple[Any, int]
     with tempfile.TemporaryDirectory() as folder:
         arguments = EngineArgs(model_path(given.tokenizer, Path(folder)), **OPTIONS)
         manager = StructuredOutputManager(arguments.create_engine_config())
+    if given.reasons:
+        manager.reasoner_cls = EndedReasoning
     memory = np.zeros(max(BEFORE.values()), np.uint8)
     requests: dict[str, Any] = {}
     digest, times, is_mask, n_tokens = hashlib.sha256(), [], [], 0
