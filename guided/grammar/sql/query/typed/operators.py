@@ -82,7 +82,7 @@ def _results(system: TypeSystem, operator: str, left: str) -> tuple[tuple[int, i
     for member in members_of(system, left):
         for _, takes in _beside(system, operator, member):
             taken |= takes
-    for right, bit in BIT.items():
+    for right, bit in BIT.items() if taken else ():
         # Most operands fit no operator.
         if not taken & bit and not is_undecided(right):
             continue

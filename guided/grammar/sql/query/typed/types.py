@@ -28,8 +28,8 @@ SCALARS = tuple(_SCALARS.split())
 OTHER = "other"
 ENUMS = ("enum1", "enum2", "enum3", "enum4")
 """Types of labels that a database defines, told by their places in `typed.dialect.TypedDialect.enums`."""
+# Of which there are no arrays: few have these, and each type makes the tables of operators and functions longer.
 RANGES = ("int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange")
-_PLAIN = (*SCALARS, *ENUMS, *RANGES)
 ANY_NULL, ANY_TEXT = "'null", "'text"
 _TEXTS = ("text", "varchar", "bpchar")
 _DECIMALS = ("numeric", "numeric2", "numeric3", "float4", "float8")
@@ -42,7 +42,7 @@ HELD = (
 MADE = ("tsvector", "tsquery")
 """Types to which no cast leads, since the text would have to be read; functions give them."""
 LITERALS: dict[str, frozenset[str]] = {
-    ANY_NULL: frozenset((*_PLAIN, *("_" + name for name in _PLAIN))),
+    ANY_NULL: frozenset((*SCALARS, *ENUMS, *RANGES, *("_" + name for name in (*SCALARS, *ENUMS)))),
     ANY_TEXT: frozenset(_TEXTS),
     "'whole": frozenset((*_TEXTS, "int2", "int4", "int8", "int16", *_DECIMALS)),
     "'integer": frozenset((*_TEXTS, "int4", "int8", "int16", *_DECIMALS)),
@@ -59,7 +59,7 @@ LITERALS: dict[str, frozenset[str]] = {
     **dict.fromkeys(HELD, frozenset[str]()),
 }
 """Literals by the types that each can be read as."""
-KNOWN = (*_PLAIN, *("_" + name for name in _PLAIN), OTHER)
+KNOWN = (*SCALARS, *ENUMS, *RANGES, *("_" + name for name in (*SCALARS, *ENUMS)), OTHER)
 BIT = {name: 1 << place for place, name in enumerate((*KNOWN, *LITERALS, *UNDECIDED))}
 ALL = sum(bit for name, bit in BIT.items() if name not in HELD)
 _UNSORTED = ("json", "_json", OTHER)

@@ -109,7 +109,7 @@ _PREFIXES = {
 }
 
 SYSTEM = TypeSystem(
-    types=frozenset((*_TYPES.split(), *("_" + name for name in (*_TYPES.split(), *_RANGES)), *_RANGES)),
+    types=frozenset((*_TYPES.split(), *("_" + name for name in _TYPES.split()), *_RANGES)),
     implicit={name: dict.fromkeys(targets.split(), 0) for name, targets in _IMPLICIT.items()},
     explicit=frozenset((name, target) for name, targets in _EXPLICIT.items() for target in targets.split()),
     operators=operators_of(_OPERATORS),
@@ -161,4 +161,4 @@ def declared(text: str) -> str:
     name = _DECLARED.get((head + rest.partition(")")[2]).strip(), OTHER)
     if text.startswith("interval"):
         name = "interval"
-    return OTHER if name == OTHER else "_" + name if array else name
+    return OTHER if name == OTHER or (array and name in _RANGES) else "_" + name if array else name

@@ -34,7 +34,7 @@ SELECT substring(city from '[a-z]+'), substring(city, '^.'), substring(city from
 SELECT lower(nights), upper(nights) - lower(nights), nights * daterange('2024-01-01', '2024-02-01', '[]') FROM stays
 SELECT bed FROM stays WHERE nights && daterange('2024-01-01', NULL) OR nights @> DATE '2024-02-15' OR isempty(rates)
 SELECT hours @> now(), rates @> 1.5, rates + numrange(1, 2), nights IS NULL, nights = nights, hours::text FROM stays
-SELECT s.nights, COUNT(*), array_agg(s.hours) FROM stays s GROUP BY s.nights ORDER BY s.nights
+SELECT s.nights, COUNT(*), MAX(lower(s.hours)) FROM stays s GROUP BY s.nights ORDER BY s.nights
 SELECT NULL::daterange, bed::text::int4range, CASE WHEN isempty(nights) THEN NULL ELSE nights END FROM stays
 SELECT doc ?| ARRAY['a'], doc ?& '{a,b}', doc @? '$.a[*] ? (@.b > 1).c', doc @@ 'lax $.a > 1' FROM stays
 SELECT s.bed, x.sku, x.qty * x.price FROM stays s, jsonb_to_recordset(s.doc) AS x(sku text, qty int, price numeric(10,2))
