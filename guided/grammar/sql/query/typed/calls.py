@@ -131,6 +131,12 @@ class MadeBy(FunctionName):
             (name for name, rows in system.scalars.items() if all(given == kind for _, given in rows)), "scalar"
         )
         self._goal = BIT[kind]
+        self._shortest = min(self._words.members, key=lambda name: (len(name), name))
+        self.price = len(self._shortest)
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """The shortest, since nothing else is of its type."""
+        return (self._shortest,)
 
     def _opened(self, query: Query) -> Query | None:
         top = query.top
@@ -311,7 +317,7 @@ class RowName:
             return Names(_NO_WORDS)
         found = self._qualifier.allowed(query)
         if is_open(query):
-            named = {one.column for one in query.pending if one.qualifier is None}
+            named = {one.column for one in query.pending if one.column != EVERY}
         else:
             bare = bare_columns(query.sources)
             named = {*bare.unique, *bare.ambiguous}
@@ -325,7 +331,7 @@ class RowName:
         found = found._replace(ungrouped=found.ungrouped or not found.is_local)
         if not is_open(query):
             return found
-        if any(one.qualifier is None and one.column == name for one in query.pending):
+        if any(one.column == name for one in query.pending):
             return None
         return found._replace(pending=query.pending | {Pending(name, EVERY, "", True)}, barred=query.barred | {name})
 
@@ -419,11 +425,12 @@ def _more_arguments(expression: Node) -> Node:
     return Star(seq(Action(may_go_on), COMMA, _argument(expression)), lambda query: may_close(query) is None)
 
 
-def made(dialect: TypedDialect, expression: Node) -> list[Node]:
-    """Calls where an operand is wanted to which no cast leads."""
+def made(dialect: TypedDialect, expression: Node) -> dict[str, Node]:
+    """Calls where an operand is wanted to which no cast leads, by its type."""
     given = {rows[0].result for rows in dialect.system.scalars.values()}
-    names = [MadeBy(dialect.system, kind) for kind in MADE if kind in given]
-    return [seq(Name(name, Spelled.WORD), _OPEN, arguments(expression), Action(end_call), _CLOSE) for name in names]
+    names = {kind: Name(MadeBy(dialect.system, kind), Spelled.WORD) for kind in MADE if kind in given}
+    rest = (_OPEN, arguments(expression), Action(end_call), _CLOSE)
+    return {kind: seq(name, *rest) for kind, name in names.items()}
 
 
 def _scalars(dialect: TypedDialect, catalog: Catalog, expression: Node) -> list[Node]:

@@ -315,13 +315,14 @@ def _operand(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule) -
             Action(do.operand("interval", ("interval", 1))))
         for form in dialect.span_forms
     ]  # fmt: skip
-    numbers, strings = numbers_of(dialect), strings_of(dialect)
+    numbers, strings, calls = numbers_of(dialect), strings_of(dialect), made(dialect, body)
     options = (
         numbers[0], constants[1], strings[-1], constants[0], bare[1], qualified, *bare[2:], bare[0],
         *numbers[1:], *strings[:-1], constants[2], *moments, *typed, *spans,
         seq(Action(do.open_operand), choice(call(dialect, catalog, body), *_bracketed(dialect, body, query))),
-        *grouping(dialect, catalog), *((Name(ResultName()),) if dialect.system.aliases else ()), *made(dialect, body),
+        *grouping(dialect, catalog), *((Name(ResultName()),) if dialect.system.aliases else ()), *calls.values(),
     )  # fmt: skip
+    made_by = {BIT[kind]: options.index(one) for kind, one in calls.items()}
 
     held = {
         one.kind.name: place
@@ -343,6 +344,8 @@ def _operand(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule) -
             return 0 if wish == "int4" else 3
         if query.alone:
             return -1
+        if (goal := frames.goal_of(query.top)) in made_by:
+            return made_by[goal]
         if query.no_null and frames.soon(query.top) == ANY_NULL:
             return next((dated[name] for name in frames.target_types(query.top) if name in dated), -1)
         return {"int4": 0, "bool": 1, "'text": 2, **held}.get(frames.soon(query.top), 3)

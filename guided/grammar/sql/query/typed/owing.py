@@ -8,6 +8,7 @@ from typing import Any
 from guided.grammar.attributed.measures import Measure
 from guided.grammar.attributed.pricing import Rise
 from guided.grammar.sql.query.typed import frames
+from guided.grammar.sql.query.typed.alternatives import alike
 from guided.grammar.sql.query.typed.clauses import may_be_written, stands_for_demanded
 from guided.grammar.sql.query.typed.columns.catalog import Catalog
 from guided.grammar.sql.query.typed.dialect import TypedDialect
@@ -16,6 +17,7 @@ from guided.grammar.sql.query.typed.frames import Alternatives, Calling, Operand
 from guided.grammar.sql.query.typed.relations import Relation
 from guided.grammar.sql.query.typed.row_values import Row
 from guided.grammar.sql.query.typed.scope import Clause, Column, Pending, Query, conflicts, needed, unbound
+from guided.grammar.sql.query.typed.types import settling
 from guided.grammar.sql.query.typed.undecided import example, is_undecided
 
 __all__ = ["Owing"]
@@ -176,17 +178,25 @@ class Owing:
     def _columns(self, query: Query) -> int:
         """Columns of the result that are still demanded, of a row, or of the list of a source's columns."""
         found = 0
-        if query.goals is not None:
+        goals = query.goals
+        if goals is not None and query.clause is Clause.VALUES:
+            # No literal that becomes another type.
+            goals = tuple(settling(query.system, goal) for goal in goals)
+        if goals is not None:
             place = len(query.outputs)
             if stands_for_demanded(query) and not query.sources:
                 # A sub-query has them.
                 place = 0
                 found += self._listed
-            found += sum(self._comma + self._ending.value(goal) for goal in query.goals[place:])
-            if not may_be_written(query.goals):
+            found += sum(self._comma + self._ending.value(goal) for goal in goals[place:])
+            if not may_be_written(goals):
                 found += self._table
         if query.clause is Clause.VALUES and query.distinct:
-            found += self._null * max(0, len(query.outputs) - query.cell)
+            left = query.outputs[query.cell :]
+            found += self._null * len(left)
+            if goals is not None:
+                pairs = zip(left, goals[query.cell :], strict=True)
+                found += sum(self._ending.value(alike(query.system, one.type, goal)) for one, goal in pairs)
         if query.relation is not None and not self._is_table(query, query.relation):
             found += self._listed * (1 + len(query.relation.columns))
         return found

@@ -6,8 +6,7 @@ from guided.grammar.attributed.nodes import Action, Node, Sign, Star, seq, words
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed.alternatives import alike
 from guided.grammar.sql.query.typed.scope import Clause, Output, Query
-from guided.grammar.sql.query.typed.system import TypeSystem
-from guided.grammar.sql.query.typed.types import ALL, ANY_NULL, BIT, LITERALS, OTHER, common, settled
+from guided.grammar.sql.query.typed.types import ALL, ANY_NULL, BIT, OTHER, common, settled, settling
 
 __all__ = ["values"]
 
@@ -27,7 +26,7 @@ def _begin(query: Query) -> Query | None:
     leads = query.in_part and query.result is None and query.parent is not None and query.parent.result is None
     if leads and not query.system.leading_values:
         return None
-    if not all(_settling(query.system, goal) & ~BIT[OTHER] for goal in query.goals or ()):
+    if not all(settling(query.system, goal) & ~BIT[OTHER] for goal in query.goals or ()):
         # No expression without sources is of such a type.
         return None
     return query._replace(clause=Clause.VALUES, bound=True)
@@ -49,7 +48,7 @@ def _begin_cell(query: Query) -> Query | None:
     if query.goals is not None:
         if place >= len(query.goals):
             return None
-        goal = _settling(query.system, query.goals[place])
+        goal = settling(query.system, query.goals[place])
     if query.distinct:
         # A row is there already.
         if place >= len(query.outputs):
@@ -57,15 +56,6 @@ def _begin_cell(query: Query) -> Query | None:
         goal = alike(query.system, query.outputs[place].type, goal)
     found = do.push(query, goal)
     return None if found is None else found._replace(trace=())
-
-
-def _settling(system: TypeSystem, goal: int) -> int:
-    """Some types with the literals that will be one of them where nothing else decides."""
-    kept = goal
-    for name in LITERALS:
-        if not BIT[settled(system, name)] & goal:
-            kept &= ~BIT[name]
-    return kept
 
 
 def _end_cell(query: Query) -> Query | None:

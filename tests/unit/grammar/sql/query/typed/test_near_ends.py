@@ -27,18 +27,28 @@ SELECT LOCALTIMESTAMP > - TIMESTAMPTZ
 ((TABLE s UNION ALL (WITH RECURSIVE e AS ((WITH
 """.strip().splitlines()
 POSTGRESQL = """
+SELECT GROUPING(t.shape)
+SELECT to_tsvector(name) FROM s INTERSECT SELECT
+SELECT ARRAY(SELECT q.words INTERSECT
+SELECT day, day, day FROM s UNION ALL VALUES (
+SELECT day, day, day FROM s UNION ALL VALUES (NULL::date, NULL::date, NULL::date), (
+SELECT day, day, day FROM s UNION ALL VALUES (TIMESTAMPTZ
+SELECT GROUPING(u.shape, t.shape) FROM
+SELECT ROW_TO_JSON(c), d.
+SELECT d.c, ROW_TO_JSON(
 SELECT CURRENT_TIMESTAMP >= CURRENT_TIME AT TIME ZONE 'UTC' + 0 / INTERVAL
 SELECT CURRENT_TIMESTAMP + 0 ^ CAST('1' AS VARCHAR
 SELECT name ILIKE CURRENT_TIME - +
 """.strip().splitlines()
-"""What times take there are intervals, to which numbers lead through a product."""
+"""Times take intervals there, to which products lead; columns of GROUPING have an order, and rows no column of their name."""
 
 
 @pytest.fixture(scope="module", params=["postgresql", "duckdb"])
 def language(request: pytest.FixtureRequest) -> AttributedLanguage:
     tables = (
-        Table("t", (Column("id", "INTEGER"), Column("name", "TEXT"))),
+        Table("t", (Column("id", "INTEGER"), Column("name", "TEXT"), Column("shape", "XML"))),
         Table("s", (Column("id", "INTEGER"), Column("name", "TEXT"), Column("day", "DATE"))),
+        Table("q", (Column("words", "TSVECTOR"), Column("id", "INTEGER"))),
     )
     return query_language(DatabaseSchema(tables, dialect=request.param))
 
