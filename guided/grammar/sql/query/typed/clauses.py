@@ -61,6 +61,7 @@ __all__ = [
     "enter_table",
     "group_all",
     "grouped",
+    "halved",
     "has_demanded",
     "has_none",
     "has_window",
@@ -344,9 +345,14 @@ def may_join(query: Query) -> Query | None:
     return None if query.commas or stands_for_demanded(query) else query
 
 
+def halved(query: Query) -> Query:
+    """Behind SEMI and ANTI."""
+    return query._replace(half=len(query.sources))
+
+
 def unjoined(query: Query) -> Query:
     """Behind SEMI JOIN and ANTI JOIN: their right side gives no columns."""
-    return query._replace(sources=query.sources[:-1])
+    return query._replace(sources=query.sources[:-1], half=None)
 
 
 def enter_source(query: Query) -> Query | None:

@@ -9,7 +9,7 @@ from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query.relations import EVERY
 from guided.grammar.sql.query.typed import clauses, queries
 from guided.grammar.sql.query.typed.relations import Relation, bare_columns
-from guided.grammar.sql.query.typed.scope import Clause, Query, unbound
+from guided.grammar.sql.query.typed.scope import Clause, Query, wanting
 from guided.grammar.sql.query.typed.undecided import narrower, stands_for
 
 __all__ = ["AliasOfColumn", "CommonTable", "NewColumn", "OutputName", "wanted"]
@@ -45,7 +45,7 @@ def wanted(query: Query) -> list[tuple[str, str]]:
     around = query.awaiting
     if around is None:
         return []
-    missing = unbound(around)
+    missing = wanting(around)
     if not missing:
         return []
     # Those with a qualifier first: what is defined for the others would be in the way of its source.

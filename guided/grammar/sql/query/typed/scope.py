@@ -36,6 +36,7 @@ __all__ = [
     "remaining",
     "type_of",
     "unbound",
+    "wanting",
 ]  # fmt: skip
 
 Column = tuple[str | None, str]
@@ -181,6 +182,8 @@ class Query(NamedTuple):
     """A schema whose name was just read."""
     crossed: bool = False
     """Is the source that is being read one that USING cannot follow?"""
+    half: int | None = None
+    """The sources before one that SEMI or ANTI JOIN begins, whose columns nothing names behind its condition."""
     needs_from: bool = False
     name: str = ""
     """A qualifier or table whose name was just read."""
@@ -405,14 +408,20 @@ def remaining(query: Query) -> frozenset[Column]:
 
 
 def unbound(query: Query) -> frozenset[Pending]:
-    """Pending names that no source of the query has."""
-    bare = bare_columns(query.sources)
-    names = query.own_names
+    """Pending names that no source of the query has, to stay."""
+    sources = query.sources[: query.half]
+    bare = bare_columns(sources)
+    names = {source.name for source in sources}
     return frozenset(
         pending
         for pending in query.pending
         if (pending.column not in bare.unique if pending.qualifier is None else pending.qualifier not in names)
     )
+
+
+def wanting(query: Query) -> frozenset[Pending]:
+    """Those that the source which is being read should have."""
+    return unbound(query) if query.half is None else frozenset()
 
 
 def conflicts(query: Query) -> frozenset[str]:

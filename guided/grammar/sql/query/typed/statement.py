@@ -32,7 +32,7 @@ from guided.grammar.sql.query.typed.compounds.values import values
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.expressions import beginning_with, casts, expression
 from guided.grammar.sql.query.typed.literals import Place, Position, Size
-from guided.grammar.sql.query.typed.scope import Clause, Query, needed, unbound
+from guided.grammar.sql.query.typed.scope import Clause, Query, needed, unbound, wanting
 from guided.grammar.sql.query.typed.sourcing import tables as sources
 from guided.grammar.sql.query.typed.sourcing.column_lists import alias_with_columns, without_name
 from guided.grammar.sql.query.typed.sourcing.full_joins import on_equal, on_nearest
@@ -254,7 +254,10 @@ def _sources(dialect: TypedDialect, catalog: Catalog, body: Node, query: Node) -
     inner = seq(maybe(words("INNER")), words("JOIN"), joined)
     left = seq(words("LEFT"), outer, words("JOIN"), nullable)
     right = seq(Action(sources.may_be_nullable), words("RIGHT"), outer, words("JOIN"), apart)
-    half = seq(choice(words("SEMI"), words("ANTI")), words("JOIN"), apart, choice(using, on), Action(clauses.unjoined))
+    half = seq(
+        choice(words("SEMI"), words("ANTI")), words("JOIN"), Action(clauses.halved), apart, choice(using, on),
+        Action(clauses.unjoined),
+    )  # fmt: skip
     halves = (seq(Action(clauses.may_join), half),) if dialect.system.qualify else ()
     side = choice(seq(), words("INNER"), seq(words("LEFT"), outer))
     if dialect.system.from_first:
@@ -298,7 +301,7 @@ def _derived(dialect: TypedDialect, query: Node, *, lateral: bool = False, joine
     nameless = partial(without_name, joined=joined)
 
     def preferred(query: Query) -> int:
-        return 0 if any(one.qualifier for one in unbound(query)) or nameless(query) is None else 1
+        return 0 if any(one.qualifier for one in wanting(query)) or nameless(query) is None else 1
 
     # Its price is that of a letter: no sub-query is cheaper than a table because of it.
     named = Choice((alias_with_columns(dialect, joined=joined), Action(nameless, " a")), preferred)

@@ -11,7 +11,7 @@ from guided.grammar.sql.query.relations import EVERY
 from guided.grammar.sql.query.typed import clauses
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.relations import Relation, unnamed
-from guided.grammar.sql.query.typed.scope import Query, unbound
+from guided.grammar.sql.query.typed.scope import Query, wanting
 from guided.grammar.sql.query.typed.sourcing.tables import goes_by, with_source
 from guided.grammar.sql.query.typed.undecided import UNDECIDED, narrower, stands_for
 
@@ -117,7 +117,7 @@ class _Alias:
         return Names(awaited, True, self.excluded)
 
     def _awaited(self, query: Query) -> list[str]:
-        waiting = sorted({pending.qualifier for pending in unbound(query) if pending.qualifier is not None})
+        waiting = sorted({pending.qualifier for pending in wanting(query) if pending.qualifier is not None})
         return [name for name in waiting if self._may_be(query, name)]
 
     def _may_be(self, query: Query, name: str) -> bool:
@@ -134,7 +134,7 @@ class _Alias:
 
     def suggested(self, query: Query) -> Iterable[str]:
         """What is awaited, also where it can only stand behind AS; else a letter."""
-        waiting = sorted({pending.qualifier for pending in unbound(query) if pending.qualifier is not None})
+        waiting = sorted({pending.qualifier for pending in wanting(query) if pending.qualifier is not None})
         known = [name for name in waiting if _fits(query, name, joined=self.joined)][:1]
         return known or self._awaited(query)[:1] or [one for one in _LETTERS if self._may_be(query, one)][:1]
 

@@ -11,7 +11,7 @@ from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed import clauses
 from guided.grammar.sql.query.typed.columns.catalog import Catalog
 from guided.grammar.sql.query.typed.relations import Relation, Source, bare_columns
-from guided.grammar.sql.query.typed.scope import Pending, Query, unbound
+from guided.grammar.sql.query.typed.scope import Pending, Query, wanting
 from guided.grammar.sql.query.typed.sourcing.full_joins import joins
 from guided.grammar.sql.query.typed.undecided import stands_for
 
@@ -85,7 +85,7 @@ class TableName:
 
     def suggested(self, query: Query) -> Iterable[str]:
         """Relations that bind pending names; where none can, none (a sub-query will), and where none waits any."""
-        missing = unbound(query)
+        missing = wanting(query)
         names = self.allowed(query).words.members
         named = self._named(query)
         if not missing:
@@ -185,7 +185,7 @@ class AliasOfSource:
         return Names(awaited, True, self.excluded)
 
     def _awaited(self, query: Query) -> list[str]:
-        waiting = sorted({pending.qualifier for pending in unbound(query) if pending.qualifier is not None})
+        waiting = sorted({pending.qualifier for pending in wanting(query) if pending.qualifier is not None})
         return [name for name in waiting if goes_by(query, name)]
 
     def after(self, query: Query, name: str) -> Query | None:
@@ -199,14 +199,14 @@ class AliasOfSource:
 
 def wants_alias(query: Query) -> bool:
     """Is a name awaited that the relation which was read can go by, and that is not its own?"""
-    waiting = {pending.qualifier for pending in unbound(query) if pending.qualifier is not None}
+    waiting = {pending.qualifier for pending in wanting(query) if pending.qualifier is not None}
     if query.relation is None:
         return False
     if not goes_by(query, query.name):
         return True
     if query.name in waiting:
         return False
-    bare = {pending.column for pending in unbound(query) if pending.qualifier is None}
+    bare = {pending.column for pending in wanting(query) if pending.qualifier is None}
     return bool(waiting) and not bare & query.relation.types.keys()
 
 

@@ -26,6 +26,12 @@ SELECT LOCALTIMESTAMP > - TIMESTAMPTZ
 (TABLE s OFFSET (WITH RECURSIVE e AS ((WITH
 ((TABLE s UNION ALL (WITH RECURSIVE e AS ((WITH
 """.strip().splitlines()
+DUCKDB = """
+SELECT lower(x), y FROM t SEMI JOIN (WITH
+SELECT lower(x), u.y FROM t ANTI JOIN (SELECT
+SELECT lower(x), y FROM t SEMI JOIN (SELECT '' AS x) AS z ON
+""".strip().splitlines()
+"""What SEMI JOIN joins defines no names."""
 POSTGRESQL = """
 SELECT GROUPING(t.shape)
 SELECT to_tsvector(name) FROM s INTERSECT SELECT
@@ -61,6 +67,12 @@ def test_the_end_is_near(language: AttributedLanguage, text: str) -> None:
 @pytest.mark.parametrize("language", ["postgresql"], indirect=True)
 @pytest.mark.parametrize("text", POSTGRESQL)
 def test_the_end_of_times_is_near(language: AttributedLanguage, text: str) -> None:
+    check_end(language, text)
+
+
+@pytest.mark.parametrize("language", ["duckdb"], indirect=True)
+@pytest.mark.parametrize("text", DUCKDB)
+def test_the_end_of_half_joins_is_near(language: AttributedLanguage, text: str) -> None:
     check_end(language, text)
 
 
