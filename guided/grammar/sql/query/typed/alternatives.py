@@ -3,18 +3,38 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import product
 
 from guided.grammar.sql.query.typed import frames
 from guided.grammar.sql.query.typed.changes import Change, asking, at_operand, end, hear, push, read, untraced
 from guided.grammar.sql.query.typed.frames import CONDITION, Alternatives, Asks
+from guided.grammar.sql.query.typed.resolution import operator_of
 from guided.grammar.sql.query.typed.scope import Query
 from guided.grammar.sql.query.typed.system import TypeSystem
 from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, common, is_literal, settled
+from guided.grammar.sql.query.typed.undecided import is_undecided, joined, members_of
 
 __all__ = [
-    "alternative", "begin_alternatives", "begin_any", "begin_element", "begin_list", "begin_nullif",
-    "begin_subject", "begin_when", "compared", "compared_with", "end_alternative", "end_alternatives", "end_any",
-    "end_array", "end_element", "end_list", "end_subject", "negated_list", "wants_element",
+    "alternative",
+    "begin_alternatives",
+    "begin_any",
+    "begin_element",
+    "begin_list",
+    "begin_nullif",
+    "begin_subject",
+    "begin_when",
+    "compared",
+    "compared_with",
+    "end_alternative",
+    "end_alternatives",
+    "end_any",
+    "end_array",
+    "end_element",
+    "end_list",
+    "end_nullif",
+    "end_subject",
+    "negated_list",
+    "wants_element",
 ]  # fmt: skip
 
 
@@ -110,6 +130,30 @@ def begin_nullif(query: Query) -> Query | None:
         return None
     frame = ended.frame._replace(type=ended.value)
     return push(ended.with_top(frame), frames.rights(query.system, "compare", ended.value, CONDITION))
+
+
+def end_nullif(query: Query) -> Query | None:
+    """Behind the second: the first is what the comparison makes of it."""
+    ended = end(query)
+    if ended is None:
+        return None
+    frame = ended.frame
+    kind = _compared_as(query.system, frame.type, ended.value)
+    return None if kind is None else ended.with_top(frame._replace(type=kind))
+
+
+@lru_cache(maxsize=4096)
+def _compared_as(system: TypeSystem, left: str, right: str) -> str | None:
+    """The type of the left side of a comparison; where the engine takes the cheapest it is as it was."""
+    if system.cheapest:
+        return left
+    if is_undecided(left) or is_undecided(right):
+        pairs = product(members_of(system, left), members_of(system, right))
+        return joined(system, (_compared_as(system, *pair) for pair in pairs))
+    found = operator_of(system, system.operators["compare"], left, right, compares=True)
+    if found is None or found.parameters[0].startswith("any"):
+        return left
+    return found.parameters[0]
 
 
 def begin_list(query: Query) -> Query | None:

@@ -560,7 +560,7 @@ def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:
     nullif = seq(
         words("NULLIF"), Action(alternatives.begin_alternatives("nullif")), _OPEN,
         Action(alternatives.alternative(SORTABLE)), expression, Action(alternatives.begin_nullif), _COMMA, expression,
-        Action(do.end), Action(alternatives.end_alternatives("nullif")), _CLOSE,
+        Action(alternatives.end_nullif), Action(alternatives.end_alternatives("nullif")), _CLOSE,
     )  # fmt: skip
     overlay = seq(
         words("OVERLAY"), begin, Action(do.untraced), _OPEN, text, words("PLACING"), text, words("FROM"), whole,

@@ -36,6 +36,8 @@ class Owing:
         self._longest = max(map(measure.name, catalog.every_name), default=0)
         self._comma = text(", ")
         self._letter = text("a")
+        self._condition = text(" TRUE") - text(" 1")
+        """What the condition of a join takes more than the shortest expression."""
         self._one = text("1")
         self._from = text(" FROM")
         self._table = self._from + text(" .") + 2 * self._longest
@@ -64,6 +66,8 @@ class Owing:
         found = self._parts(query)
         for at in _chain(query):
             found += self._expressions(at) + self._columns(at)
+            if at.clause is Clause.FROM:
+                found += self._condition
             if not at.bound:
                 found += self._sources(at, unbound(at)) + sum(
                     self._comma + self._written(name) for name in conflicts(at)

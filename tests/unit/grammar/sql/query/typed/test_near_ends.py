@@ -27,11 +27,14 @@ SELECT LOCALTIMESTAMP > - TIMESTAMPTZ
 ((TABLE s UNION ALL (WITH RECURSIVE e AS ((WITH
 """.strip().splitlines()
 DUCKDB = """
+FROM t JOIN t AS
+FROM t RIGHT JOIN (TABLE t)
+FROM t SEMI JOIN t AS
 SELECT lower(x), y FROM t SEMI JOIN (WITH
 SELECT lower(x), u.y FROM t ANTI JOIN (SELECT
 SELECT lower(x), y FROM t SEMI JOIN (SELECT '' AS x) AS z ON
 """.strip().splitlines()
-"""What SEMI JOIN joins defines no names."""
+"""ON has a condition, and what SEMI JOIN joins defines no names."""
 POSTGRESQL = """
 SELECT GROUPING(t.shape)
 SELECT to_tsvector(name) FROM s INTERSECT SELECT

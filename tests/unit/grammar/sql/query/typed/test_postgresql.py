@@ -29,6 +29,7 @@ DATABASE = (
 )
 
 TAKEN = """
+SELECT 1 FROM singer WHERE NULLIF(age, singer_id)::bool AND NULLIF(age, NULL)::bool
 SELECT value ^ 2 FROM json_each(NULL) AS e(k, v), (SELECT 2 AS value) x
 SELECT x."*", x.* FROM (SELECT 1 AS "*") x
 (SELECT * FROM "Order Items" LIMIT 1) UNION ALL (SELECT * FROM "Order Items")
@@ -103,6 +104,7 @@ SELECT count(*) FROM singer HAVING count(*) > 1
 """.strip().splitlines()
 
 REFUSED = """
+SELECT 1 FROM singer WHERE NULLIF(age, 2.5)::bool
 SELECT value ^ 2 FROM json_each(NULL)
 SELECT value - 1 FROM LATERAL json_each('{}') AS e
 SELECT x."*" FROM singer x
