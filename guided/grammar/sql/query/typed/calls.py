@@ -96,10 +96,14 @@ class FunctionName:
 
     price = 1
 
-    def __init__(self, names: Iterable[str], kind: str, reserved: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, names: Iterable[str], kind: str, reserved: tuple[str, ...] = (), shortest: tuple[str, ...] = ()
+    ) -> None:
         self.label = {"scalar": "a function", "aggregate": "an aggregate"}.get(kind, "a window function")
         self.kind = kind
         self._words = words_of(name for name in names if name not in reserved)
+        self._shortest = shortest
+        self.price = max(map(len, shortest), default=1)
 
     def allowed(self, query: Query) -> Names:
         """All of the kind, or none."""
@@ -119,24 +123,17 @@ class FunctionName:
         return do.hear(found.pushed(Calling(name)), name)
 
     def suggested(self, query: Query) -> Iterable[str]:
-        """None, a literal is shorter, unless a group must be followed."""
-        return do.next_parts(query)
+        """None, a literal is shorter, unless a group must be followed or nothing else may stand here."""
+        return self._shortest or do.next_parts(query)
 
 
 class MadeBy(FunctionName):
     """A function that gives a type to which no cast leads, where only such may come."""
 
     def __init__(self, system: TypeSystem, kind: str) -> None:
-        super().__init__(
-            (name for name, rows in system.scalars.items() if all(given == kind for _, given in rows)), "scalar"
-        )
+        names = [name for name, rows in system.scalars.items() if all(given == kind for _, given in rows)]
+        super().__init__(names, "scalar", shortest=tuple(sorted(names, key=len)[:1]))
         self._goal = BIT[kind]
-        self._shortest = min(self._words.members, key=lambda name: (len(name), name))
-        self.price = len(self._shortest)
-
-    def suggested(self, query: Query) -> Iterable[str]:
-        """The shortest, since nothing else is of its type."""
-        return (self._shortest,)
 
     def _opened(self, query: Query) -> Query | None:
         top = query.top
@@ -409,7 +406,7 @@ def call(dialect: TypedDialect, catalog: Catalog, expression: Rule) -> Node:
 
 def windowed_call(dialect: TypedDialect, catalog: Catalog, expression: Rule) -> Node:
     """A call with OVER."""
-    return choice(_aggregates(dialect, catalog, expression)[1], _window_function(dialect, expression))
+    return choice(_aggregates(dialect, catalog, expression)[1], _window_function(dialect, expression, "rank"))
 
 
 def arguments(expression: Node) -> Node:
@@ -495,8 +492,8 @@ def _aggregates(dialect: TypedDialect, catalog: Catalog, expression: Node) -> li
     return [aggregate, window, *((alone,) if bare else ()), *sets]
 
 
-def _window_function(dialect: TypedDialect, expression: Node) -> Node:
-    name = Name(FunctionName(dialect.system.windows, "window"), Spelled.WORD)
+def _window_function(dialect: TypedDialect, expression: Node, *shortest: str) -> Node:
+    name = Name(FunctionName(dialect.system.windows, "window", shortest=shortest), Spelled.WORD)
     closed = seq(Action(end_call), _CLOSE)
     return seq(name, _OPEN, choice(seq(), arguments(expression)), closed, over(expression), Action(end_kind))
 

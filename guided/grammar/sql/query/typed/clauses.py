@@ -61,7 +61,6 @@ __all__ = [
     "enter_table",
     "group_all",
     "grouped",
-    "halved",
     "has_demanded",
     "has_none",
     "has_window",
@@ -84,7 +83,6 @@ __all__ = [
     "settled_sources",
     "stands_for_demanded",
     "term_of",
-    "unjoined",
     "wants_table",
 ]  # fmt: skip
 
@@ -343,16 +341,6 @@ def cross(query: Query) -> Query | None:
 def may_join(query: Query) -> Query | None:
     """JOIN with a condition: not behind a comma, where names before it are not in scope."""
     return None if query.commas or stands_for_demanded(query) else query
-
-
-def halved(query: Query) -> Query:
-    """Behind SEMI and ANTI."""
-    return query._replace(half=len(query.sources))
-
-
-def unjoined(query: Query) -> Query:
-    """Behind SEMI JOIN and ANTI JOIN: their right side gives no columns."""
-    return query._replace(sources=query.sources[:-1], half=None)
 
 
 def enter_source(query: Query) -> Query | None:

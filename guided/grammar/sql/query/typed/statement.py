@@ -255,8 +255,8 @@ def _sources(dialect: TypedDialect, catalog: Catalog, body: Node, query: Node) -
     left = seq(words("LEFT"), outer, words("JOIN"), nullable)
     right = seq(Action(sources.may_be_nullable), words("RIGHT"), outer, words("JOIN"), apart)
     half = seq(
-        choice(words("SEMI"), words("ANTI")), words("JOIN"), Action(clauses.halved), apart, choice(using, on),
-        Action(clauses.unjoined),
+        choice(words("SEMI"), words("ANTI")), words("JOIN"), Action(sources.halved), apart, choice(using, on),
+        Action(sources.unjoined),
     )  # fmt: skip
     halves = (seq(Action(clauses.may_join), half),) if dialect.system.qualify else ()
     side = choice(seq(), words("INNER"), seq(words("LEFT"), outer))

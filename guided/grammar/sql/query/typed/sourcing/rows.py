@@ -67,13 +67,10 @@ class _RowFunction(FunctionName):
     """A function of which a text that ends soon has one: behind LATERAL nothing else may stand."""
 
     def __init__(self, names: list[str]) -> None:
-        super().__init__(names, "scalar")
-        self._shortest = sorted(names, key=lambda name: (len(name), name))[:_SUGGESTED]
-        self.price = max(map(len, self._shortest)) + _MORE_ARGUMENTS
-
-    def suggested(self, query: Query) -> Iterable[str]:
-        """The shortest."""
-        return self._shortest
+        super().__init__(
+            names, "scalar", shortest=tuple(sorted(names, key=lambda name: (len(name), name))[:_SUGGESTED])
+        )
+        self.price += _MORE_ARGUMENTS
 
 
 def _end_rows(query: Query) -> Query | None:

@@ -16,9 +16,9 @@ from guided.grammar.sql.query.typed.sourcing.full_joins import joins
 from guided.grammar.sql.query.typed.undecided import stands_for
 
 __all__ = [
-    "AliasOfSource", "MergedColumn", "SchemaName", "TableName", "goes_by", "may_be_nullable", "may_merge",
+    "AliasOfSource", "MergedColumn", "SchemaName", "TableName", "goes_by", "halved", "may_be_nullable", "may_merge",
     "may_merge_any", "mergeable",
-    "wants_alias", "with_source", "without_alias",
+    "unjoined", "wants_alias", "with_source", "without_alias",
 ]  # fmt: skip
 
 _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
@@ -168,6 +168,16 @@ def with_source(query: Query, name: str) -> Query | None:
     """The query with the relation that was read as a source."""
     assert query.relation is not None
     return query._replace(sources=(*query.sources, Source(name, query.relation)), name="", relation=None, crossed=False)
+
+
+def halved(query: Query) -> Query:
+    """Behind SEMI and ANTI."""
+    return query._replace(half=len(query.sources))
+
+
+def unjoined(query: Query) -> Query:
+    """Behind SEMI JOIN and ANTI JOIN: their right side gives no columns."""
+    return query._replace(sources=query.sources[:-1], half=None)
 
 
 class AliasOfSource:

@@ -27,6 +27,8 @@ SELECT LOCALTIMESTAMP > - TIMESTAMPTZ
 ((TABLE s UNION ALL (WITH RECURSIVE e AS ((WITH
 """.strip().splitlines()
 DUCKDB = """
+FROM t QUALIFY\t
+SELECT count(*) FROM t QUALIFY\t
 FROM t JOIN t AS
 FROM t RIGHT JOIN (TABLE t)
 FROM t SEMI JOIN t AS
@@ -34,7 +36,7 @@ SELECT lower(x), y FROM t SEMI JOIN (WITH
 SELECT lower(x), u.y FROM t ANTI JOIN (SELECT
 SELECT lower(x), y FROM t SEMI JOIN (SELECT '' AS x) AS z ON
 """.strip().splitlines()
-"""ON has a condition, and what SEMI JOIN joins defines no names."""
+"""QUALIFY has a window, ON a condition, and what SEMI JOIN joins defines no names."""
 POSTGRESQL = """
 SELECT GROUPING(t.shape)
 SELECT to_tsvector(name) FROM s INTERSECT SELECT
