@@ -71,7 +71,15 @@ class _Group(TyperGroup):
             code = _failed(error, own, debug)
         if not standalone_mode:
             return code
+        _leave_quietly()
         sys.exit(int(code or 0))
+
+
+def _leave_quietly() -> None:
+    """Drop what DuckDB's module writes at the end of a process, 40 lines about its own types, where torch is loaded."""
+    if "duckdb" in sys.modules and "torch" in sys.modules:
+        sys.stderr.flush()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
 def _failed(error: Exception, arguments: Sequence[str], debug: bool) -> int:

@@ -111,12 +111,13 @@ class Lexis:
 
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*\Z")
+_CALLED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\(\Z")
 _PLAIN_IN_ANY_CASE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
 def is_called(name: str) -> bool:
     """Is a name one with the bracket that must stand right behind it, as of functions of MySQL?"""
-    return name[1:].endswith("(")
+    return name[1:].endswith("(") and _CALLED.match(name) is not None
 
 
 def ascii_lower(text: str) -> str:

@@ -458,7 +458,7 @@ def _read(place: Place, lexeme: Lexeme, reserved: bool) -> list[Thread]:
             name = (written or text) if open_.terminal.is_exact else text
             # No name is empty, but a string may be.
             is_name = bool(name) or open_.terminal.spelled is Spelled.STRING
-            if is_name and (name in names.words or (names.free and not (kind is LexemeKind.WORD and is_called(text)))):
+            if is_name and (name in names.words or (names.free and not is_called(text))):
                 after = open_.terminal.kind.after(open_.attribute, name)
                 if after is not None:
                     found.append((open_.stack, after))

@@ -40,17 +40,20 @@ class CommonTable:
     label = "a name for the table"
     price = 2
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, functions: frozenset[str] = frozenset()) -> None:
+        """``functions`` are those that are sources, which a table of the name would hide."""
         self.catalog = catalog
+        self.functions = functions
 
     def allowed(self, query: Query) -> Names:
         """Any that is not taken by another; those that may be are named."""
         taken = {name for name, _ in query.tables}
-        return Names(words_of(taken if query.may_redefine else taken | self.catalog.tables.members), True)
+        known = taken if query.may_redefine else taken | self.catalog.tables.members
+        return Names(words_of(known - self.functions), True, self.functions)
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the name noted."""
-        if name in self.catalog.relations and not query.may_redefine:
+        if name in self.functions or (name in self.catalog.relations and not query.may_redefine):
             return None
         if not may_end(query, name) or any(_same(query, name, known) for known, _ in query.tables):
             return None

@@ -93,7 +93,9 @@ def _source(parts: Parts, joining: kinds.Joining) -> Node:
     if joining is kinds.Joining.NATURAL:
         # Which of its columns are those of the sources before is not known until it ends.
         return table
-    called = (_called(parts, joining, function, named) for function in parts.dialect.table_functions)
+    # A table of that name hides the function.
+    functions = (one for one in parts.dialect.table_functions if one.name not in parts.catalog.relations)
+    called = (_called(parts, joining, function, named) for function in functions)
     return choice(table, derived if joining is kinds.Joining.USING else seq(Action(do.may_derive), derived), *called)
 
 

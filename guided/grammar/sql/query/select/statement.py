@@ -58,7 +58,7 @@ def _values(parts: Parts) -> Node:
 def _with(parts: Parts) -> Node:
     table = seq(
         Action(tables.begin_table),
-        Name(tables.CommonTable(parts.catalog)),
+        Name(tables.CommonTable(parts.catalog, frozenset(one.name for one in parts.dialect.table_functions))),
         maybe(parts.open, listed(Name(tables.NewColumn()), parts.comma), parts.close),
         words("AS"),
         maybe(maybe(words("NOT")), words("MATERIALIZED")),

@@ -34,6 +34,7 @@ CREATE VIEW old AS SELECT name, age FROM singer WHERE age > 60
 """.strip().splitlines()
 
 TAKEN = r"""
+WITH `a (` AS (SELECT 1 AS `b c(`) SELECT `b c(` FROM `a (`
 WITH x AS (SELECT 1 AS `*`) SELECT x.`*`, x.* FROM x
 (SELECT name FROM singer WHERE age > 3 ORDER BY age LIMIT 3) ORDER BY name LIMIT 1;
 (SELECT DISTINCT *, 'it''s' AS `id` FROM concert AS x LEFT JOIN concert ON 1)

@@ -15,7 +15,7 @@ from guided.grammar.attributed.language import AttributedLanguage
 from guided.grammar.attributed.nodes import Keyword, Sign
 from guided.grammar.attributed.states import At
 from guided.grammar.attributed.threads import Lexeme, LexemeKind
-from guided.grammar.sql import DatabaseSchema, reflect
+from guided.grammar.sql import Column, DatabaseSchema, Table, reflect
 from guided.grammar.sql.query.language import query_language
 from tests.amounts import each, some
 from tests.unit.grammar.sql.query.random_queries import begun
@@ -64,6 +64,7 @@ SELECT 1
 """.strip().splitlines()
 
 REFUSED = """
+WITH json_each AS (SELECT 1) SELECT * FROM json_each('[]')
 SELECT x."*" FROM singer x
 SELECT 1 FROM concert JOIN singer ON concert_id = 1 FULL JOIN singer_in_concert USING (concert_id)
 SELECT 1 FROM concert JOIN json_each(concert_id) NATURAL RIGHT JOIN singer_in_concert
@@ -282,3 +283,14 @@ def test_gold_queries_are_taken_as_they_are_written(data: Path) -> None:
         }
         missing = [query for db, query in each(queries, 8) if refusal(languages[db], query) is not None]
         assert not missing
+
+
+def test_a_table_hides_a_function_of_its_name() -> None:
+    tables = (Table("json_each", (Column("a", "INTEGER"),)),)
+    language = query_language(DatabaseSchema(tables))
+    database = sqlite3.connect(":memory:")
+    database.execute("CREATE TABLE json_each (a INTEGER)")
+    with pytest.raises(sqlite3.OperationalError, match="not a function"):
+        database.execute("SELECT 1 FROM json_each('[]')")
+    assert not language.reads(b"SELECT 1 FROM json_each('[]')")
+    assert language.reads(b"SELECT 1 FROM json_tree('[]')")
