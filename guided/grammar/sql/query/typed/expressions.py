@@ -247,13 +247,14 @@ def _row(dialect: TypedDialect, one: Node, body: Node, query: Node) -> Node:
     some = seq(choice(words("ANY"), words("SOME")), Action(do.some))
     several = seq(Action(queries.may_quantify), Action(do.untraced), choice(some, words("ALL")), _OPEN,
                   choice(array, seq(Action(queries.enter_any), query, Action(queries.leave_any))), _CLOSE)  # fmt: skip
-    patterns = choice(*(_heard(word) for word in dialect.patterns))
+    patterns = choice(*(_heard(word) for word in dialect.patterns if word != "GLOB"))
+    globs = (seq(_heard("GLOB"), one),) if "GLOB" in dialect.patterns else ()
     simple = choice(*(_heard(word) for word in dialect.patterns if " " not in word))
     escape = maybe(Action(do.pattern_ends), Action(do.untraced), words("ESCAPE"), Literal(LiteralForm.STRING, Escape()))
     # Where a comparison with ANY or ALL binds in its own way it is an operator of its own.
     quantified = "quantified" in dialect.system.levels
     right = one if quantified else choice(one, several)
-    like = choice(seq(patterns, one, escape), *(() if quantified else (seq(simple, several),)))
+    like = choice(seq(patterns, one, escape), *globs, *(() if quantified else (seq(simple, several),)))
     matches = choice(
         *(seq(words(text) if text[0].isalpha() else Sign(text), Action(do.heard(text))) for text in dialect.matches)
     )

@@ -68,6 +68,7 @@ DUCKDB += """
 SELECT city FROM rides TABLESAMPLE 10% JOIN drivers d TABLESAMPLE RESERVOIR (5 ROWS) USING (city)
 SELECT city, COUNT(*) FROM rides GROUP BY city USING SAMPLE 0.5 PERCENT (BERNOULLI, 42) ORDER BY city LIMIT 3
 FROM rides USING SAMPLE 10 ROWS
+SELECT city FROM rides WHERE city GLOB 'a*' AND city NOT GLOB 'b*'
 SELECT r.fare, o.fare FROM rides r ASOF LEFT JOIN rides o ON r.city = o.city AND r.started > o.started
 SELECT r.fare FROM rides r ASOF JOIN rides o USING (city, started)
 """.strip().splitlines()
@@ -102,6 +103,7 @@ FROM rides SELECT rides.city, r.city
 FROM rides SELECT city, COUNT(*)
 FROM rides SELECT
 FROM rides USING SAMPLE 200%
+SELECT city GLOB 'a*' ESCAPE '!' FROM rides
 SELECT r.fare FROM rides r ASOF JOIN rides o ON r.city = o.city
 SELECT r.fare FROM rides r ASOF JOIN rides o ON r.city > o.city AND r.started > o.started
 """.strip().splitlines()
