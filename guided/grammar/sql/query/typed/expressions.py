@@ -69,7 +69,8 @@ class TypeName:
     label = "a type"
 
     def __init__(self, dialect: TypedDialect, *, behind: bool, array: bool = False) -> None:
-        self.words = dialect.type_words
+        known = dialect.system.types
+        self.words = {word: name for word, name in dialect.type_words.items() if not array or "_" + name in known}
         self.price = max(map(len, self.words))
         self.shortest = {name: word for word, name in sorted(self.words.items(), key=lambda item: -len(item[0]))}
         self.behind = behind

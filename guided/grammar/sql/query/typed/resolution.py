@@ -12,6 +12,7 @@ from itertools import repeat
 from guided.grammar.sql.query.typed.system import Signature, Types, TypeSystem
 from guided.grammar.sql.query.typed.types import (
     ANY_NULL,
+    BIT,
     OTHER,
     RANGES,
     UNBOUND,
@@ -181,7 +182,8 @@ def result_of(system: TypeSystem, signature: Signature, types: Types) -> str | N
         if actual is None or not (wanted in UNBOUND or takes(system, actual, given)):
             return None
     result = _actual(signature.result, element, shared)
-    return result if result is None or result[0] != "_" or result[1] != "_" else None
+    # Of some types, such as arrays and ranges, no arrays are known.
+    return result if result is None or result[0] != "_" or result in BIT else None
 
 
 def _is_of_range(signature: Signature, types: Types) -> bool:

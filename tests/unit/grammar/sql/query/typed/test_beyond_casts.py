@@ -103,3 +103,10 @@ def test_a_column_hides_a_word_of_duckdb(databases: Databases) -> None:
             engine.execute(text)
         assert not language.reads(text.encode())
     assert language.reads(b"SELECT * FROM days, t")
+
+
+def test_arrays_of_ranges_are_left_out(languages: dict[str, AttributedLanguage]) -> None:
+    """They are no types that are followed: to read one raised a `KeyError`."""
+    chosen = languages["postgresql"]
+    assert chosen.reads(b"SELECT name::tsrange IS NULL, name::date[] IS NULL FROM prices")
+    assert not chosen.reads(b"SELECT name::tsrange[] IS NULL FROM prices")
