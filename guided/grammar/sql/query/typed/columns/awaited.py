@@ -6,13 +6,14 @@ from collections.abc import Collection, Iterable
 from functools import lru_cache
 
 from guided.grammar.sql.query.typed import frames
+from guided.grammar.sql.query.typed.columns.read import Readings
 from guided.grammar.sql.query.typed.frames import CONDITION
 from guided.grammar.sql.query.typed.scope import Query, is_open, queries_in_scope
 from guided.grammar.sql.query.typed.system import TypeSystem
-from guided.grammar.sql.query.typed.types import BIT, OTHER, SORTABLE
+from guided.grammar.sql.query.typed.types import BIT, SORTABLE
 from guided.grammar.sql.query.typed.undecided import ANY, is_undecided, members_of, narrower, stands_for, undecided
 
-__all__ = ["MOST_TRIED", "awaited", "guesses", "read_as", "settled_before"]
+__all__ = ["MOST_TRIED", "guesses", "read_as", "settled_before"]
 
 _GUESSES = (5, 2, 1)
 """How many types are tried, besides any, for the first column of a query that only a sub-query behind will define, for
@@ -42,12 +43,7 @@ def settled_before(query: Query, qualifier: str | None, name: str, known: tuple[
     return ()
 
 
-def awaited(read: dict[str, str], kinds: Iterable[str]) -> tuple[str, ...]:
-    """The types as which a column can be used that FROM will bind."""
-    return tuple({read.get(kind, kind): None for kind in kinds if kind != OTHER})
-
-
-def read_as(query: Query) -> dict[str, str]:
+def read_as(query: Query) -> Readings:
     """What columns are read as that FROM will bind, where that is not their type: undecided where that leads on.
 
     So a sub-query behind may give a table's name to another column, such as a sum; and columns of one name in several
@@ -57,9 +53,9 @@ def read_as(query: Query) -> dict[str, str]:
 
 
 @lru_cache(maxsize=8192)
-def _readings(system: TypeSystem, hopes: int, goals: frozenset[int]) -> dict[str, str]:
-    wider = {kind: undecided(system, kind) for kind in system.types}
-    return {kind: one for kind, one in wider.items() if one != kind and _may_wait(one, (kind,), hopes, goals)}
+def _readings(system: TypeSystem, hopes: int, goals: frozenset[int]) -> Readings:
+    wider = ((kind, undecided(system, kind)) for kind in system.types)
+    return frozenset((kind, one) for kind, one in wider if one != kind and _may_wait(one, (kind,), hopes, goals))
 
 
 def _goals(query: Query) -> frozenset[int]:

@@ -6,17 +6,26 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from guided.grammar.attributed.kept import Last
+from guided.grammar.attributed.kept import Kept, Last
 from guided.grammar.attributed.measures import BYTES
 from guided.grammar.attributed.words import Words, words_of
+from guided.grammar.sql.query.typed.columns.read import ReadColumns, Readings
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.relations import Relation
 from guided.grammar.sql.query.typed.scope import Query
+from guided.grammar.sql.query.typed.system import TypeSystem
 from guided.grammar.sql.query.typed.types import OTHER
+from guided.grammar.sql.query.typed.undecided import stands_for
 from guided.grammar.sql.schema import DatabaseSchema
 
 __all__ = ["MOST_VARIANTS", "Catalog"]
 
+Tables = tuple[tuple[str, Relation], ...]
+"""Common table expressions by name."""
+Used = frozenset[tuple[str, str]]
+"""Columns with their types."""
+_READ = 1 << 18
+"""Names of columns that are remembered with their types, in all ways to read them together."""
 MOST_VARIANTS = 7
 """Types that a column of one name may have in different tables."""
 
@@ -82,6 +91,36 @@ class Catalog:
                 if kind != OTHER:
                     types[kind] = types.get(kind, 0) + 1
         return {name: tuple(sorted(types, key=lambda kind: -types[kind])) for name, types in count.items()}
+
+    @cached_property
+    def _read(self) -> Kept[Any, ReadColumns]:
+        return Kept(max(8, _READ // max(1, len(self.types))))
+
+    def columns(self, readings: Readings, tables: Tables) -> ReadColumns:
+        """The columns of all tables, and of some common table expressions."""
+        key = (readings, tables)
+        found = self._read.get(key)
+        if found is None:
+            kinds = {name: list(types) for name, types in self.types.items()}
+            for _, relation in tables:
+                for name, kind in relation.types.items():
+                    kinds.setdefault(name, []).append(kind)
+            found = self._read[key] = ReadColumns(kinds.items(), readings)
+        return found
+
+    def columns_beside(self, readings: Readings, tables: Tables, used: Used, system: TypeSystem) -> ReadColumns:
+        """The columns of the relations by name that have some of a type each, as a source to come is known to have."""
+        key = (readings, tables, used)
+        found = self._read.get(key)
+        if found is None:
+            kinds: dict[str, dict[str, None]] = {}
+            for relation in {**self.relations, **dict(reversed(tables))}.values():
+                types = relation.types
+                if all(name in types and stands_for(system, kind, types[name]) for name, kind in used):
+                    for name, kind in types.items():
+                        kinds.setdefault(name, {})[kind] = None
+            found = self._read[key] = ReadColumns(kinds.items(), readings)
+        return found
 
     @cached_property
     def unsorted(self) -> frozenset[str]:

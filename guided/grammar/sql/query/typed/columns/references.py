@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import lru_cache
 from typing import Protocol
 
@@ -10,8 +10,9 @@ from guided.grammar.attributed.nodes import Names
 from guided.grammar.attributed.words import Words, words_of
 from guided.grammar.sql.query.relations import EVERY
 from guided.grammar.sql.query.typed import changes as do
-from guided.grammar.sql.query.typed.columns.awaited import MOST_TRIED, awaited, guesses, read_as, settled_before
+from guided.grammar.sql.query.typed.columns.awaited import MOST_TRIED, guesses, read_as, settled_before
 from guided.grammar.sql.query.typed.columns.catalog import Catalog
+from guided.grammar.sql.query.typed.columns.read import ReadColumns, Readings, columns_of
 from guided.grammar.sql.query.typed.frames import UNKNOWN
 from guided.grammar.sql.query.typed.queries import MOST_DEPTH
 from guided.grammar.sql.query.typed.relations import Relation, Source, bare_columns, is_named
@@ -25,8 +26,7 @@ from guided.grammar.sql.query.typed.scope import (
     queries_in_scope,
     refer,
 )
-from guided.grammar.sql.query.typed.types import BIT, OTHER, SORTABLE, settled
-from guided.grammar.sql.query.typed.undecided import stands_for
+from guided.grammar.sql.query.typed.types import BIT, SORTABLE, settled
 
 __all__ = ["BareColumn", "GroupedColumn", "QualifiedColumn", "Qualifier"]
 
@@ -77,6 +77,11 @@ def _aliases(query: Query) -> dict[str, str]:
     return found
 
 
+def _readings(catalog: Catalog, query: Query) -> Readings:
+    """What types are read as, if SELECT may use names that only a sub-query in FROM will define."""
+    return read_as(query) if catalog.forward else frozenset()
+
+
 class BareColumn:
     """A column without a qualifier; ``variant`` 0 is one alone whose type does not matter, others its types in turn."""
 
@@ -100,23 +105,40 @@ class BareColumn:
         scopes = list(queries_in_scope(query))
         if not any(map(is_open, scopes)):
             return self._bound(query, _visible(tuple([at.sources for at in scopes])))
-        found: set[str] = set()
-        hidden: set[str] = set()
-        free = False
-        for at in scopes:
-            if is_open(at):
-                found |= set(self.catalog.types) - hidden
-                found |= {name for _, relation in at.named_tables for name in relation.types} - hidden
-                free = self.catalog.forward and self.variant <= MOST_TRIED
-            else:
-                bare = bare_columns(at.sources)
-                found |= set(bare.unique) - hidden
-                hidden |= set(bare.unique) | bare.ambiguous
-        if self.variant:
-            found = {name for name in found if len(self._types(query, name)) >= self.variant}
+        found = self._awaited(query, scopes)
         if self.variant == 1:
             found |= _aliases(query).keys()
+        free = self.catalog.forward and self.variant <= MOST_TRIED
         return Names(words_of(self._followed(query, found)), free and not held, self.catalog.names)
+
+    def _awaited(self, query: Query, scopes: Sequence[Query]) -> frozenset[str]:
+        """Those with so many types where a FROM is still to come: most are read as all of their name are."""
+        every = [self._columns(query, at) for at in scopes if is_open(at)]
+        first = every[0]
+        # What is in other scopes as well, or was used before, is looked at one by one.
+        apart = set(first.untyped).union(*(one.types for one in every if one is not first))
+        for at in scopes:
+            if is_open(at):
+                apart.update(pending.column for pending in at.pending if pending.qualifier is None)
+            else:
+                bare = bare_columns(at.sources)
+                apart.update(bare.unique, bare.ambiguous)
+        found: set[str] = set()
+        hidden: set[str] = set()
+        for at in scopes:
+            if is_open(at):
+                found |= (apart & self._columns(query, at).types.keys()) - hidden
+            else:
+                bare = bare_columns(at.sources)
+                found |= bare.unique.keys() - hidden
+                hidden |= bare.unique.keys() | bare.ambiguous
+        if self.variant:
+            found = {name for name in found if len(self._types(query, name)) >= self.variant}
+        return (first.of_count(self.variant).members - apart) | found
+
+    def _columns(self, query: Query, at: Query) -> ReadColumns:
+        """The columns that a FROM to come may bind, as they can be used."""
+        return self.catalog.columns(_readings(self.catalog, query), at.named_tables)
 
     def _bound(self, query: Query, visible: Words) -> Names:
         """Those that are in scope where no FROM is still to come: each has one type."""
@@ -127,7 +149,7 @@ class BareColumn:
             return Names(visible, False, self.catalog.names)
         return Names(words_of(self._followed(query, {*visible.members, *aliases})), False, self.catalog.names)
 
-    def _followed(self, query: Query, names: set[str]) -> set[str]:
+    def _followed(self, query: Query, names: Set[str]) -> Set[str]:
         """Those that may go on.
 
         Where rows are grouped, a column must be a group, or an aggregate must hold it.  Where no cast leads to what is
@@ -147,12 +169,9 @@ class BareColumn:
 
     def _find_types(self, query: Query, name: str) -> tuple[str, ...]:
         found: dict[str, None] = {}
-        read = read_as(query) if self.catalog.forward else {}
         for at in queries_in_scope(query):
             if is_open(at):
-                kinds = [*self.catalog.types.get(name, ())]
-                kinds += (relation.types[name] for _, relation in at.named_tables if name in relation.types)
-                found.update(dict.fromkeys(awaited(read, kinds)))
+                found.update(dict.fromkeys(self._columns(query, at).types.get(name, ())))
             else:
                 bare = bare_columns(at.sources)
                 if name in bare.ambiguous:
@@ -304,7 +323,7 @@ class QualifiedColumn:
     def _named(self, query: Query) -> dict[str, Relation]:
         return {**self.catalog.relations, **dict(reversed(query.named_tables))}
 
-    def _known(self, query: Query) -> tuple[dict[str, tuple[str, ...]] | None, bool]:
+    def _known(self, query: Query) -> tuple[Mapping[str, tuple[str, ...]] | None, bool]:
         """The columns of the source with their types, and whether it is still to come; found once for all variants."""
         known = self.catalog.recent.of(query)
         found = known.get(query.name)
@@ -312,35 +331,29 @@ class QualifiedColumn:
             found = known[query.name] = self._find_known(query)
         return found
 
-    def _find_known(self, query: Query) -> tuple[dict[str, tuple[str, ...]] | None, bool]:
+    def _find_known(self, query: Query) -> tuple[Mapping[str, tuple[str, ...]] | None, bool]:
         for at in queries_in_scope(query):
             source = at.source(query.name)
             if source is not None:
                 return {name: (kind,) for name, kind in source.relation.types.items()}, False
             if is_open(at):
-                later = self._later(at, query.name)
-                read = read_as(query) if self.catalog.forward else {}
-                return {name: awaited(read, kinds) for name, kinds in later.items()}, True
+                return self._later(at, query.name, _readings(self.catalog, query)).types, True
         return None, False
 
-    def _later(self, query: Query, name: str) -> dict[str, tuple[str, ...]]:
+    def _later(self, query: Query, name: str, readings: Readings) -> ReadColumns:
         named = self._named(query)
         outside = query.outside
         while outside is not None:
             source = outside.source(name)
             if source is not None and not any(pending.qualifier == name for pending in query.pending):
-                return {column: (kind,) for column, kind in source.relation.types.items()}
+                return columns_of(source.relation, readings)
             outside = outside.outside
         if name in named:
-            return {column: (kind,) if kind != OTHER else () for column, kind in named[name].types.items()}
-        used = [pending for pending in query.pending if pending.qualifier == name and pending.column != EVERY]
-        found: dict[str, dict[str, None]] = {}
-        for relation in named.values():
-            types = relation.types
-            if all(one.column in types and stands_for(query.system, one.type, types[one.column]) for one in used):
-                for column, kind in types.items():
-                    found.setdefault(column, {}).update({} if kind == OTHER else {kind: None})
-        return {column: tuple(types) for column, types in found.items()}
+            return columns_of(named[name], readings)
+        used = (one for one in query.pending if one.qualifier == name and one.column != EVERY)
+        return self.catalog.columns_beside(
+            readings, query.named_tables, frozenset((one.column, one.type) for one in used), query.system
+        )
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query in which it was used."""
