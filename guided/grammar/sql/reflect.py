@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from guided.errors import GuidedError, UnsatisfiableError
-from guided.grammar.sql.catalogues.found import NO_RIGHT, Found
+from guided.grammar.sql.catalogues.found import NO_RIGHT, NO_USE, Found
 from guided.grammar.sql.connection import open_session, require_sqlalchemy
 from guided.grammar.sql.connection_errors import without_password
 from guided.grammar.sql.engines.session import ReadOnlySession
@@ -48,11 +48,7 @@ def reflect(
         raise UnsatisfiableError(
             "; ".join(["no table of the database can be read", *notes] if notes else ["the database has no tables"]),
             where=where,
-            remedy=(
-                "Have it granted: GRANT SELECT ON .. TO .."
-                if any(note.endswith(NO_RIGHT) for note in notes)
-                else "Create some, or name another database or schema."
-            ),
+            remedy=_remedy(notes),
         )
     return DatabaseSchema(
         tuple(tables),
@@ -64,6 +60,15 @@ def reflect(
         found.version,
         found.modes,
     )
+
+
+def _remedy(notes: Sequence[str]) -> str:
+    """What to do where no table can be read."""
+    if any(note.endswith(NO_USE) for note in notes):
+        return "Have it granted: GRANT USAGE ON SCHEMA .. TO .. and GRANT SELECT ON .. TO .."
+    if any(note.endswith(NO_RIGHT) for note in notes):
+        return "Have it granted: GRANT SELECT ON .. TO .."
+    return "Create some, or name another database or schema."
 
 
 def _read(session: ReadOnlySession, schemas: Sequence[str] | None) -> Found:

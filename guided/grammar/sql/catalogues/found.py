@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from guided.errors import GuidedError
 from guided.grammar.sql.schema import NameCase, Table
 
-__all__ = ["NO_RIGHT", "Found", "check_schemas"]
+__all__ = ["ALL_SCHEMAS", "NO_RIGHT", "NO_USE", "Found", "check_schemas"]
 
 NO_RIGHT = "this user may not read it"
 """Why a table is left out that the user has no right to."""
+NO_USE = "this user may not use it"
+"""The same of a schema."""
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from guided.grammar.sql.catalogues.found import NO_RIGHT, Found, check_schemas
+from guided.grammar.sql.catalogues.found import ALL_SCHEMAS, NO_RIGHT, NO_USE, Found, check_schemas
 from guided.grammar.sql.catalogues.inspected import inspect_schema
 from guided.grammar.sql.engines.session import ReadOnlySession
 from guided.grammar.sql.schema import Column, NameCase
@@ -24,8 +24,8 @@ WHERE c.relkind IN ('r', 'p', 'f', 'v', 'm') AND a.attnum > 0 AND NOT a.attisdro
 ORDER BY n.nspname, c.relname, a.attnum
 """
 _SCHEMAS = """
-SELECT nspname FROM pg_catalog.pg_namespace
-WHERE nspname NOT LIKE 'pg\\_%' AND nspname <> 'information_schema' AND has_schema_privilege(oid, 'USAGE')
+SELECT nspname, has_schema_privilege(oid, 'USAGE') FROM pg_catalog.pg_namespace
+WHERE nspname NOT LIKE 'pg\\_%' AND nspname <> 'information_schema'
 ORDER BY nspname
 """
 
@@ -38,8 +38,14 @@ def read_postgresql(session: ReadOnlySession, schemas: Sequence[str] | None) -> 
     default = session.rows("SELECT current_schema()")[0][0]
     number = int(session.rows("SHOW server_version_num")[0][0])
     found = Found(default, table_names=NameCase.LOWERED, column_names=NameCase.LOWERED, version=divmod(number, 10_000))
-    known = [name for (name,) in session.rows(_SCHEMAS)]
-    chosen = [*([None] if default is not None else []), *check_schemas(schemas, known, default)]
+    every = session.rows(_SCHEMAS)
+    known = [name for name, usable in every if usable]
+    closed = [name for name, usable in every if not usable]
+    asked = [name for name in schemas or () if name not in closed]
+    for name in closed:
+        if default is None or name in (schemas or ()) or ALL_SCHEMAS in asked:
+            found.notes.append(f"schema {name!r} is left out: {NO_USE}")
+    chosen = [*([None] if default is not None else []), *check_schemas(asked, known, default)]
     unread = [name for name in known if name not in chosen and name != default]
     if unread:
         found.notes.append(f"schemas that were not asked for are left out: {', '.join(map(repr, unread))}")

@@ -208,6 +208,26 @@ def test_rights_on_postgresql(databases: Databases) -> None:
     assert any("columns of table 'half'" in note and "'a'" in note for note in schema.notes)
 
 
+def test_schemas_that_a_user_may_not_use_on_postgresql(databases: Databases) -> None:
+    server = databases("postgresql")
+    assert isinstance(server, Server)
+    url = server.create(
+        "CREATE TABLE closed (a int)", "CREATE SCHEMA other", "CREATE SCHEMA secret", "CREATE TABLE other.open (b int)",
+        "DROP ROLE IF EXISTS outsider", "CREATE ROLE outsider LOGIN PASSWORD 'o'",
+        "REVOKE ALL ON SCHEMA public FROM PUBLIC",
+    )  # fmt: skip
+    name = sqlalchemy.make_url(url).database
+    assert name is not None
+    own = server.url(name, "outsider", "o")
+    with pytest.raises(GuidedError, match="schema 'public' is left out: this user may not use it") as caught:
+        reflect(own)
+    assert "GRANT USAGE ON SCHEMA" in (caught.value.remedy or "")
+    run(url, ["GRANT USAGE ON SCHEMA other TO outsider", "GRANT SELECT ON other.open TO outsider"])
+    schema = reflect(own, schemas=["other", "secret"])
+    assert [(each.schema, each.name) for each in schema.tables] == [("other", "open")]
+    assert "schema 'secret' is left out: this user may not use it" in schema.notes
+
+
 def test_rights_on_mariadb(databases: Databases) -> None:
     server = databases("mariadb")
     assert isinstance(server, Server)
