@@ -250,8 +250,8 @@ def _may_give(query: Query) -> bool:
 
 
 def all_columns(query: Query) -> Query | None:
-    """``*``; where columns are demanded it is all of them."""
-    alone = query.goals is not None and not (query.outputs or query.bound) and query.awaiting is None
+    """``*``; where columns are demanded it is all of them, of one source, for which no other name waits then."""
+    alone = query.goals is not None and not (query.outputs or query.bound or query.pending) and query.awaiting is None
     alone = alone and query.depth <= MOST_DEPTH
     if may_star(query) is None and not alone:
         return None

@@ -81,6 +81,14 @@ def test_the_end_of_half_joins_is_near(language: AttributedLanguage, text: str) 
     check_end(language, text)
 
 
+@pytest.mark.parametrize("language", ["postgresql"], indirect=True)
+def test_the_one_source_that_a_star_demands_owes_no_other_names(language: AttributedLanguage) -> None:
+    begun = "TABLE s UNION ALL SELECT DISTINCT ON (v.id, other) "
+    check_end(language, begun)
+    assert random_queries.read(language, language.start, begun + "*") is None
+    assert language.reads(b"TABLE s UNION ALL SELECT DISTINCT * FROM s")
+
+
 def check_end(language: AttributedLanguage, text: str) -> None:
     at = random_queries.read(language, language.start, text)
     assert at is not None
