@@ -28,7 +28,7 @@ from guided.grammar.sql.query.typed.literals import Digits, Scale, Size, without
 from guided.grammar.sql.query.typed.relations import Relation
 from guided.grammar.sql.query.typed.scope import Query, unbound
 from guided.grammar.sql.query.typed.sourcing.tables import with_source
-from guided.grammar.sql.query.typed.types import only
+from guided.grammar.sql.query.typed.types import BIT, only
 from guided.grammar.sql.query.typed.undecided import narrower, stands_for
 
 __all__ = ["records"]
@@ -180,7 +180,8 @@ class _Type:
     label = "a type"
 
     def __init__(self, dialect: TypedDialect, *, array: bool = False) -> None:
-        self._words = {word: ("_" if array else "") + name for word, name in dialect.type_words.items()}
+        prefix = "_" if array else ""
+        self._words = {word: prefix + name for word, name in dialect.type_words.items() if prefix + name in BIT}
         self.price = max(map(len, self._words))
 
     def allowed(self, query: Query) -> Names:

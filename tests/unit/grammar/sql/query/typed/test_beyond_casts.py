@@ -110,3 +110,6 @@ def test_arrays_of_ranges_are_left_out(languages: dict[str, AttributedLanguage])
     chosen = languages["postgresql"]
     assert chosen.reads(b"SELECT name::tsrange IS NULL, name::date[] IS NULL FROM prices")
     assert not chosen.reads(b"SELECT name::tsrange[] IS NULL FROM prices")
+    rows = "SELECT * FROM jsonb_to_recordset('[]'::jsonb) AS r(a {}, b int)"
+    assert chosen.reads(rows.format("tsrange").encode()) and chosen.reads(rows.format("tsvector[]").encode())
+    assert not chosen.reads(rows.format("tsrange[]").encode())
