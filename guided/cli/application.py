@@ -71,15 +71,7 @@ class _Group(TyperGroup):
             code = _failed(error, own, debug)
         if not standalone_mode:
             return code
-        _leave_quietly()
         sys.exit(int(code or 0))
-
-
-def _leave_quietly() -> None:
-    """Drop what DuckDB's module writes at the end of a process, 40 lines about its own types, where torch is loaded."""
-    if "duckdb" in sys.modules and "torch" in sys.modules:
-        sys.stderr.flush()
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
 def _failed(error: Exception, arguments: Sequence[str], debug: bool) -> int:
@@ -153,4 +145,11 @@ application.add_typer(benchmarks)
 
 def run() -> None:
     """Run the application on ``sys.argv`` and exit."""
-    typer.main.get_command(application)(prog_name="guided")
+    try:
+        typer.main.get_command(application)(prog_name="guided")
+    finally:
+        # At the end of a process DuckDB's module writes 40 lines about its own types where torch is loaded.  Whoever
+        # calls the commands within a process of their own keeps their stderr.
+        if "duckdb" in sys.modules and "torch" in sys.modules and sys.exc_info()[0] is SystemExit:
+            sys.stderr.flush()
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
