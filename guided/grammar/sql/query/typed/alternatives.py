@@ -15,26 +15,9 @@ from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, common, is_
 from guided.grammar.sql.query.typed.undecided import is_undecided, joined, members_of
 
 __all__ = [
-    "alternative",
-    "begin_alternatives",
-    "begin_any",
-    "begin_element",
-    "begin_list",
-    "begin_nullif",
-    "begin_subject",
-    "begin_when",
-    "compared",
-    "compared_with",
-    "end_alternative",
-    "end_alternatives",
-    "end_any",
-    "end_array",
-    "end_element",
-    "end_list",
-    "end_nullif",
-    "end_subject",
-    "negated_list",
-    "wants_element",
+    "alternative", "begin_alternatives", "begin_any", "begin_element", "begin_list", "begin_nullif",
+    "begin_subject", "begin_when", "compared", "compared_with", "end_alternative", "end_alternatives", "end_any",
+    "end_array", "end_element", "end_list", "end_nullif", "end_subject", "negated_list", "wants_element",
 ]  # fmt: skip
 
 

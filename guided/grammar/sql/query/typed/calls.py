@@ -37,8 +37,8 @@ from guided.grammar.sql.query.typed.types import ALL, BIT, MADE, SORTABLE, coerc
 from guided.grammar.sql.query.typed.windows import directed, ordering, over
 
 __all__ = [
-    "COMMA", "TAINTS", "FunctionName", "arguments", "call", "end_call", "end_kind",
-    "made", "may_aggregate", "windowed_call",
+    "COMMA", "FunctionName", "arguments", "call", "end_call", "end_kind", "made", "may_aggregate", "stronger",
+    "windowed_call",
 ]  # fmt: skip
 
 _OPEN, _CLOSE, _COMMA = Sign("("), Sign(")"), Sign(",")
@@ -58,8 +58,13 @@ _NAMED = {
 _SPANS = ("YEARS", "MONTHS", "WEEKS", "DAYS", "HOURS", "MINS", "SECS")
 """The arguments of MAKE_INTERVAL, by their names."""
 _SHARES = only("int4", "numeric")
-TAINTS = ("", "aggregate", "window", "rows", "volatile")
+_TAINTS = ("", "aggregate", "window", "rows", "volatile")
 """`Query.tainted`, weakest first."""
+
+
+def stronger(one: str, other: str) -> str:
+    """Of two `Query.tainted` the one that counts where both are."""
+    return max(one, other, key=_TAINTS.index)
 
 
 def may_aggregate(query: Query) -> bool:
@@ -151,7 +156,7 @@ def opened(query: Query, kind: str) -> Query | None:
     if not (may_aggregate(query) if kind == "aggregate" else may_be_window(query)):
         return None
     aggregated = query.aggregated or kind == "aggregate"
-    tainted = max(query.tainted, kind, key=TAINTS.index)
+    tainted = stronger(query.tainted, kind)
     windowed = query.windowed or kind == "window"
     return found._replace(
         calls=(*query.calls, kind), tainted=tainted, aggregated=aggregated, windowed=windowed, trace=None

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from guided.grammar.attributed.nodes import Action, Name, Names, Node, Sign, choice, listed, seq, words
 from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query.typed import changes as do
-from guided.grammar.sql.query.typed.calls import TAINTS, end_kind, may_aggregate
+from guided.grammar.sql.query.typed.calls import end_kind, may_aggregate, stronger
 from guided.grammar.sql.query.typed.columns import references as names
 from guided.grammar.sql.query.typed.columns.catalog import Catalog
 from guided.grammar.sql.query.typed.columns.terms import TermQualifier
@@ -89,7 +89,7 @@ def _begin_grouping(query: Query) -> Query | None:
     found = do.at_operand(query)
     if found is None:
         return None
-    tainted = max(query.tainted, "aggregate", key=TAINTS.index)
+    tainted = stronger(query.tainted, "aggregate")
     return found._replace(calls=("aggregate",), tainted=tainted, aggregated=True, trace=None)
 
 

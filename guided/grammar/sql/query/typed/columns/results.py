@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from guided.grammar.attributed.nodes import Names
 from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query.typed import changes as do
-from guided.grammar.sql.query.typed.calls import TAINTS
+from guided.grammar.sql.query.typed.calls import stronger
 from guided.grammar.sql.query.typed.frames import UNKNOWN
 from guided.grammar.sql.query.typed.relations import bare_columns
 from guided.grammar.sql.query.typed.scope import Clause, Output, Query
@@ -37,7 +37,7 @@ class ResultName:
         output = _named(query)[name]
         found = do.read(found, output.type, (name, 2))
         return found and found._replace(
-            refers=True, barred=found.barred | {name}, tainted=max(found.tainted, output.tainted, key=TAINTS.index)
+            refers=True, barred=found.barred | {name}, tainted=stronger(found.tainted, output.tainted)
         )
 
     def suggested(self, query: Query) -> Iterable[str]:
