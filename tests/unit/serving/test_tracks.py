@@ -192,14 +192,17 @@ def test_names_are_followed():
     assert constraint.track(constraint.end) is None and constraint.track(0) is None
 
 
-def test_kernels_refuse_names_that_repeat():
-    constraint = guided.compile(guided.json_schema({"type": "object"}), VOCABULARY)
-    matcher = Matcher(constraint)
+def an_object():
+    """A text that is any object, seated alone: its matcher, tracks, place and row, and a twin of the matcher."""
+    matcher = Matcher(guided.compile(guided.json_schema({"type": "object"}), VOCABULARY))
     tracks = Tracks(1, WORDS)
     place = tracks.take(matcher, first_mask(matcher))
     tracks.seat([place])
-    twin = matcher.fork()
-    rows = np.zeros((1, WORDS), np.uint32)
+    return matcher, tracks, place, np.zeros((1, WORDS), np.uint32), matcher.fork()
+
+
+def test_kernels_refuse_names_that_repeat():
+    matcher, tracks, place, rows, twin = an_object()
     pieces = [
         b'{"', b"ab", b'":"', b'","', b"a", b'": "', b'", "', b'"', b":", b'""', b', "', b"b", b'":{"', b"a", b'":', b"[]",
         b', "b"', b":", b"{}", b"}", b', "', b"abc",
@@ -211,7 +214,7 @@ def test_kernels_refuse_names_that_repeat():
         assert taken(tracks, [place], [matcher], rows) == 1, piece
         assert rows[0].tolist() == first_mask(twin)[1].tolist()
         n_repeated += (
-            constraint._automaton.mask(twin.constraint._machine.split(twin.state)[0]).tolist() != rows[0].tolist()
+            matcher.constraint._automaton.mask(twin.constraint._machine.split(twin.state)[0]).tolist() != rows[0].tolist()
         )
     assert n_repeated > 3
     place.leave()
@@ -219,13 +222,7 @@ def test_kernels_refuse_names_that_repeat():
 
 
 def test_a_name_that_is_too_long_to_keep_goes_on_by_kernels_until_it_ends():
-    constraint = guided.compile(guided.json_schema({"type": "object"}), VOCABULARY)
-    matcher = Matcher(constraint)
-    tracks = Tracks(1, WORDS)
-    place = tracks.take(matcher, first_mask(matcher))
-    tracks.seat([place])
-    twin = matcher.fork()
-    rows = np.zeros((1, WORDS), np.uint32)
+    matcher, tracks, place, rows, twin = an_object()
     long = [b"abc"] * (MOST_NAME // 3 + 9)
     by_python = []
     for piece in [b'{"', b"ab", b'":', b'"a"', b', "', *long, b'":', b'"a"', b', "', *long]:

@@ -125,8 +125,8 @@ def test_the_language_is_the_engines(dialect: str, taken: list[str], refused: li
     judged_alike(databases(dialect).create(*TABLES), taken, refused)
 
 
-def judged_alike(url: str, taken: list[str], refused: list[str]) -> AttributedLanguage:
-    """The language of a database, which the engine agrees with about these texts."""
+def judged_alike(url: str, taken: list[str], refused: list[str], left: list[str] | None = None) -> AttributedLanguage:
+    """The language of a database, which the engine agrees with about these texts, but for those that are ``left``."""
     language = query_language(reflect(url))
     with open_session(url) as session:
         for text in taken:
@@ -135,5 +135,8 @@ def judged_alike(url: str, taken: list[str], refused: list[str]) -> AttributedLa
         for text in refused:
             with pytest.raises(GuidedError):
                 session.prepare(text)
+            assert refusal(language, text) is not None, text
+        for text in left or ():
+            session.prepare(text)
             assert refusal(language, text) is not None, text
     return language

@@ -9,7 +9,6 @@ import pytest
 
 from tests.amounts import ALL
 from tests.databases import Databases
-from tests.unit.grammar.sql.query.test_queries import refusal
 from tests.unit.grammar.sql.query.typed.test_everyday import judged_alike
 
 HOSPITAL = """
@@ -167,6 +166,4 @@ SELECT nickname.lower().replace('x', 'y') AS n FROM players WHERE nickname.conta
 def test_what_the_engine_prepares_is_taken(
     dialect: str, tables: list[str], taken: list[str], left: list[str], databases: Databases
 ) -> None:
-    language = judged_alike(databases(dialect).create(*tables), taken if ALL else taken[:12], [])
-    for text in left:
-        assert refusal(language, text) is not None, text
+    judged_alike(databases(dialect).create(*tables), taken if ALL else taken[:12], [], left)
