@@ -214,7 +214,8 @@ def test_kernels_refuse_names_that_repeat():
         assert taken(tracks, [place], [matcher], rows) == 1, piece
         assert rows[0].tolist() == first_mask(twin)[1].tolist()
         n_repeated += (
-            matcher.constraint._automaton.mask(twin.constraint._machine.split(twin.state)[0]).tolist() != rows[0].tolist()
+            matcher.constraint._automaton.mask(twin.constraint._machine.split(twin.state)[0]).tolist()
+            != rows[0].tolist()
         )
     assert n_repeated > 3
     place.leave()
