@@ -41,7 +41,7 @@ from guided.grammar.regular.expr import (
 from guided.grammar.special import special_terminal
 from guided.special_bytes import SENTINEL
 
-__all__ = ["FoldedRules", "fold", "place_of", "regular_language"]
+__all__ = ["FoldedRules", "RegularParts", "fold", "place_of", "regular_language"]
 
 MAX_FOLDED = 48
 """Pieces that one terminal may be folded from.  A JSON string or number needs about 15.  A terminal shares its
@@ -112,6 +112,20 @@ def place_of(text: str, offset: int) -> str:
 def regular_language(piece: Piece, definitions: Mapping[str, Definition]) -> Expr | None:
     """The language of a piece that names no rule which comes back to itself, nor special tokens; None for others."""
     return _Whole(definitions, {}).language(piece)
+
+
+class RegularParts:
+    """The languages of pieces that are small and regular, where ``definitions`` are all rules that may be folded."""
+
+    def __init__(self, definitions: Mapping[str, Definition]) -> None:
+        self._folded = _fold(definitions)
+
+    def language(self, piece: Piece) -> Expr | None:
+        """That of a piece; None where it is not regular for sure, or too big."""
+        found = _regular(piece, self._folded)
+        if found is None or (found.weight > MAX_FOLDED and not isinstance(piece, (Text, Class, Regular))):
+            return None
+        return found.expr
 
 
 class _Whole:

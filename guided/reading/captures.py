@@ -1,27 +1,31 @@
 """`guided.captures`: the named parts of a finished text of a grammar.
 
 Who defines a notation reads it: `re` a Python pattern, Lark a Lark grammar, with the lexer and parser that it is
-enforced for.
-For a JSON Schema the names are JSON pointers.
+enforced for.  Rules of XGrammar's EBNF and of its and llguidance's dialects of Lark say themselves what they capture;
+those texts are read by `guided.reading.named`.  For a JSON Schema the names are JSON pointers.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from guided.errors import GrammarError, TextError, UnsupportedError
 from guided.grammar.ir import Grammar, Lexing
 from guided.reading.json_pointer import pointer_of
 from guided.reading.json_stream import JsonStream
 
+if TYPE_CHECKING:
+    from guided.grammar.named import NamedRules
+
 __all__ = ["Capture", "captures"]
 
 
 class Capture(NamedTuple):
-    """A part of a text: ``text[start:end]``."""
+    """A part of a text: ``text[start:end]``, without markers in it that XGrammar's ``stop`` hides."""
 
     text: str
     start: int
@@ -35,6 +39,9 @@ def captures(grammar: Grammar, text: str, *, names: Iterable[str] | None = None)
       that repeats, or none.
     * `guided.lark`: rules, aliases (``-> name``) and terminals of Lark's parse tree, where Lark shows them: no rule
       whose name begins with ``_``, none marked ``?`` with a single child, no terminal that the tree leaves out.
+    * `guided.ebnf` in XGrammar's EBNF, `guided.lark` in XGrammar's and llguidance's dialects: what the rules capture,
+      in one derivation of the text.  Of several it is the one in which, from the left, each part is as long as can be,
+      and of equally long ones the first that is written.
     * `guided.json_schema`: every value by its JSON pointer.  That it is JSON is checked, not that it is valid.
 
     ``names`` are those that are wanted; None is all.  Raises `TextError` for a text that is not of the grammar,
@@ -56,7 +63,9 @@ def captures(grammar: Grammar, text: str, *, names: Iterable[str] | None = None)
     from guided.grammar.regex import regex
 
     function, arguments, keywords = grammar.rebuild or (None, (), {})
-    if function is regex:
+    if grammar.named is not None:
+        found = _of_rules(grammar.named, text)
+    elif function is regex:
         found = _of_pattern(arguments[0], keywords, text)
     elif function is lark and "dialect" not in keywords:
         found = _of_tree(grammar, arguments[0], keywords, text)
@@ -65,7 +74,7 @@ def captures(grammar: Grammar, text: str, *, names: Iterable[str] | None = None)
     else:
         raise UnsupportedError(
             f"{grammar!r} names no parts",
-            remedy="Captures are of guided.regex with named groups, guided.lark and guided.json_schema.",
+            remedy="Captures are of guided.regex with named groups, guided.lark, guided.ebnf and guided.json_schema.",
         )
     if names is None:
         return found
@@ -74,6 +83,27 @@ def captures(grammar: Grammar, text: str, *, names: Iterable[str] | None = None)
     if unknown:
         raise GrammarError(f"the grammar has no name {unknown[0]!r}", remedy=f"Its names are {', '.join(found)}.")
     return {name: found.get(name, []) for name in wanted}
+
+
+def _of_rules(named: NamedRules, text: str) -> dict[str, list[Capture]]:
+    from guided.reading.named.parts import named_parts, names_of
+
+    try:
+        data = text.encode()
+    except UnicodeEncodeError as error:
+        raise TextError("the text holds half of a surrogate pair", where=f"offset {error.start}") from None
+    starts = itertools.accumulate((len(character.encode()) for character in text), initial=0)
+    places = {place: number for number, place in enumerate(starts)}
+    found: dict[str, list[Capture]] = {name: [] for name in names_of(named)}
+    for part in named_parts(named, data):
+        if part.start not in places or part.end not in places:
+            raise UnsupportedError(
+                f"the part {part.name!r} is cut inside of a character",
+                where=f"byte {part.start}",
+                remedy="Let the terminal match whole characters, by an intersection with /(?s:.*)/.",
+            )
+        found[part.name].append(Capture(part.data.decode(), places[part.start], places[part.end]))
+    return {name: sorted(parts, key=lambda part: (part.start, -part.end)) for name, parts in found.items()}
 
 
 def _of_pattern(pattern: str, keywords: Mapping[str, Any], text: str) -> dict[str, list[Capture]]:

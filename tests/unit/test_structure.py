@@ -36,7 +36,7 @@ LAYERS: dict[str, set[str]] = {
     "kernels": {"errors"},
     "vocab": {"errors", "special_bytes", "tokenset", "html", "kernels"},
     "grammar": {"errors", "special_bytes", "collection", "html", "kernels"},
-    "reading": {"errors", "html", "grammar"},
+    "reading": {"errors", "special_bytes", "html", "grammar", "vocab", "constraint"},
     "automata": {"errors", "special_bytes", "collection", "kernels", "grammar"},
     "constraint": {"errors", "special_bytes", "collection", "tokenset", "html", "kernels", "grammar", "automata", "vocab"},
     "lm": {"errors", "vocab"},

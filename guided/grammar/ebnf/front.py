@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 from enum import Enum
 
 from guided.errors import GrammarError
@@ -84,4 +85,5 @@ def ebnf(
         key=hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest(),
         notes=read.notes,
         special_tokens=folded.special_tokens,
+        named=None if read.named is None else replace(read.named, start=start),
     )

@@ -7,6 +7,7 @@ XGrammar prints for its own use change none: they become notes.  ``max_tokens`` 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from guided.errors import GrammarError, UnsupportedError
@@ -25,17 +26,35 @@ _INTEGERS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
+class RuleEnding:
+    """What XGrammar prints of a rule with a marker: its bytes, or the numbers of the rules for body and marker."""
+
+    n_bytes: int
+    is_hidden: bool
+    body_rule: int | None
+    marker_rule: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class RuleOptions:
     """What changes the language, and what is only said."""
 
     lazy: bool = False
     max_chars: int | None = None
     notes: tuple[str, ...] = ()
+    capture: str | None = None
+    marker_capture: str | None = None
+    ending: RuleEnding | None = None
 
     @property
     def change_language(self) -> bool:
         """Do they?"""
         return self.lazy or self.max_chars is not None
+
+    @property
+    def name_parts(self) -> bool:
+        """Do they say something about reading texts?"""
+        return self.capture is not None or self.marker_capture is not None or self.ending is not None
 
     def applied(self, language: Expr) -> Expr:
         """The language under these options."""
@@ -75,8 +94,32 @@ def read_options(written: str, rule: str, where: str) -> RuleOptions:
         if name in said:
             shown = name if value is None else f"{name}={value}"
             notes.append(f"rule {rule}: {shown} is {said[name]} and changes no text")
-    max_chars = found.get("max_chars")
-    return RuleOptions("lazy" in found, None if max_chars is None else int(max_chars), tuple(notes))
+    return RuleOptions(
+        lazy="lazy" in found,
+        max_chars=_number(found, "max_chars"),
+        notes=tuple(notes),
+        capture=_unquoted(found["capture"] or f'"{rule}"') if "capture" in found else None,
+        marker_capture=_unquoted(found.get("stop_capture")),
+        ending=_ending(found),
+    )
+
+
+def _ending(found: Mapping[str, str | None]) -> RuleEnding | None:
+    for key in ("capture_hidden_suffix_bytes", "capture_hidden_stop_bytes"):
+        n_bytes = _number(found, key)
+        if n_bytes is not None:
+            rules = (_number(found, f"capture_hidden_{part}_rule_id") for part in ("body", "marker"))
+            return RuleEnding(n_bytes, "stop" in key, *rules)
+    return None
+
+
+def _number(found: Mapping[str, str | None], name: str) -> int | None:
+    value = found.get(name)
+    return None if value is None else int(value)
+
+
+def _unquoted(value: str | None) -> str | None:
+    return None if value is None else value[1:-1]
 
 
 def _parts(inside: str) -> list[str]:

@@ -13,6 +13,7 @@ from guided.grammar.ebnf.macros import MACROS, Arguments, Mention, Value, macro,
 from guided.grammar.ebnf.options import RuleOptions, read_options
 from guided.grammar.ebnf.tokens import Token, TokenKind, character_at, cut
 from guided.grammar.folding import place_of, regular_language
+from guided.grammar.named import Ending, NamedRule, NamedRules, Peer
 from guided.grammar.pieces import (
     Class,
     Definition,
@@ -27,6 +28,7 @@ from guided.grammar.pieces import (
     row,
 )
 from guided.grammar.regular.characters import ANY_CHARACTER, CharacterSet, negate, normalise
+from guided.grammar.regular.expr import Expr
 
 __all__ = ["Read", "read_ebnf"]
 
@@ -41,6 +43,7 @@ class Read:
 
     definitions: Mapping[str, Definition]
     notes: tuple[str, ...]
+    named: NamedRules | None = None
 
 
 def read_ebnf(text: str, special_tokens: Mapping[str, int] | None = None) -> Read:
@@ -84,13 +87,34 @@ class _Reader:
                     f"rule {name.text}: its look-ahead is a hint for XGrammar's cache and narrows nothing"
                 )
         changed = {rule: chosen for rule, chosen in options.items() if chosen.change_language}
-        return Read(self.with_options(definitions, changed), tuple(self.notes))
+        narrowed = self.with_options(definitions, changed)
+        within = {rule: piece.language for rule, piece in narrowed.items()}
+        rules = {rule: self.named(chosen, definitions) for rule, chosen in options.items() if chosen.name_parts}
+        named = NamedRules(definitions, "root", Peer.XGRAMMAR, rules, within)
+        changed_definitions = {rule: Definition(piece, definitions[rule].offset) for rule, piece in narrowed.items()}
+        return Read({**definitions, **changed_definitions}, tuple(self.notes), named)
+
+    def named(self, chosen: RuleOptions, definitions: Mapping[str, Definition]) -> NamedRule:
+        """What a rule's options say about reading its texts."""
+        ending = None
+        if chosen.ending is not None:
+            body = self.numbered(chosen.ending.body_rule, definitions)
+            marker = self.numbered(chosen.ending.marker_rule, definitions)
+            ending = Ending(body, marker, chosen.ending.n_bytes, chosen.ending.is_hidden)
+        return NamedRule(chosen.capture, ending, chosen.marker_capture)
+
+    def numbered(self, number: int | None, definitions: Mapping[str, Definition]) -> Expr | None:
+        """The language of a rule by its place, as XGrammar prints those of bodies and markers."""
+        names = list(definitions)
+        if number is None or number >= len(names):
+            return None
+        return regular_language(definitions[names[number]].body, definitions)
 
     def with_options(
         self, definitions: dict[str, Definition], changed: Mapping[str, RuleOptions]
-    ) -> dict[str, Definition]:
-        """The rules with those options that change their language, which must be regular."""
-        result = dict(definitions)
+    ) -> dict[str, Regular]:
+        """The rules of which the options change the language, which must be regular."""
+        result: dict[str, Regular] = {}
         for rule, chosen in changed.items():
             definition = definitions[rule]
             where = place_of(self.text, definition.offset)
@@ -104,7 +128,7 @@ class _Reader:
                     where=where,
                     remedy="Write a rule of characters, strings and repetitions, without recursion and special tokens.",
                 )
-            result[rule] = Definition(Regular(chosen.applied(language), f"{rule}[{option}]"), definition.offset)
+            result[rule] = Regular(chosen.applied(language), f"{rule}[{option}]")
         return result
 
     def reached(self, names: set[str], definitions: Mapping[str, Definition]) -> set[str]:

@@ -71,6 +71,7 @@ class _Lowering:
             notes=tuple(dict.fromkeys([*lowered.notes, *folded.notes])),
             special_tokens=folded.special_tokens,
             holds_sentinel=folded.holds_sentinel,
+            named=lowered.named,
         )
         return grammar, lowered.ends
 

@@ -7,6 +7,8 @@ Sources: llguidance's documentation of the notation (``syntax.md``) and trials w
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +21,7 @@ from guided.grammar.lark_dialects.rules import (
     Lowered,
     check_options,
     embedded,
+    named_rule,
     note_attributes,
     special_piece,
     stands_for_text,
@@ -41,6 +44,7 @@ from guided.grammar.lark_dialects.tree import (
     SpecialToken,
     Symbol,
 )
+from guided.grammar.named import IGNORED, NamedRule, NamedRules, Peer
 from guided.grammar.pieces import Definition, Either, Name, Piece, Regular, Repeated, Whole, row
 from guided.grammar.pieces import Row as PieceRow
 from guided.grammar.regular.commitment import shortest_matches
@@ -53,6 +57,8 @@ __all__ = ["lower_llguidance"]
 MAX_INSTANCES = 2_000
 """Rules with their parameters: permutations of ten things are 1,024."""
 _NOTHING = PieceRow(())
+_RULE = re.compile(r"[\w-]+")
+"""The name of a rule in that of one made of it: its parameter and place follow."""
 _NUMBERS = frozenset(b"0123456789.eE+-")
 _JSON_FIRST = sum(1 << byte for byte in b'"-0123456789[{tfn')
 _NO_NUMBERS = frozenset(("object", "array", "string", "boolean", "null"))
@@ -110,7 +116,17 @@ class _Lowering:
                 bodies["start"] = row([self.skip(), bodies["start"]])
         bodies, ends = settled(bodies, "start", self.lexemes)
         definitions = {name: Definition(body, start.offset) for name, body in bodies.items()}
-        return Lowered(definitions, tuple(dict.fromkeys(self.inputs.notes)), ends)
+        named = NamedRules(definitions, "start", Peer.LLGUIDANCE, self.named_rules(definitions))
+        return Lowered(definitions, tuple(dict.fromkeys(self.inputs.notes)), named, ends)
+
+    def named_rules(self, names: Iterable[str]) -> dict[str, NamedRule]:
+        """What the rules say of their texts, by the names of those that were made of them."""
+        found = {}
+        for shown in names:
+            said = named_rule(self.rules[_RULE.findall(shown)[0]], self.terminals, hides_stop=False)
+            if said is not None:
+                found[shown] = said
+        return found
 
     # Rules
 
@@ -243,7 +259,7 @@ class _Lowering:
         return isinstance(piece, Whole) and id(piece) not in self.alike
 
     def skip(self) -> Piece:
-        piece = Regular(self.ignored or EPSILON, "ignored text")
+        piece = Regular(self.ignored or EPSILON, IGNORED)
         where = self.inputs.place(self.document.ignored[0].offset)
         return Repeated(self.known(piece, Lexeme(where)), 0, 1 if self.once else None)
 

@@ -12,18 +12,33 @@ from guided.errors import GrammarError, GuidedError, UnsupportedError
 from guided.grammar.folding import place_of
 from guided.grammar.ir import Grammar, Sequence, Terminal
 from guided.grammar.lark_dialects.lexing import UNKNOWN, Ends
+from guided.grammar.lark_dialects.terminals import Terminals
 from guided.grammar.lark_dialects.tree import (
     Json,
+    Literal,
     Nested,
     OtherGrammar,
     RuleDefinition,
     SpecialToken,
 )
+from guided.grammar.named import Ending, NamedRule, NamedRules
 from guided.grammar.pieces import Definition, Piece, Special, Whole
 from guided.grammar.rules import every_rule
 from guided.grammar.special import names_of_reference
 
-__all__ = ["Inputs", "Lowered", "check_options", "embedded", "note_attributes", "special_piece", "stands_for_text"]
+__all__ = [
+    "Inputs",
+    "Lowered",
+    "check_options",
+    "embedded",
+    "named_rule",
+    "note_attributes",
+    "special_piece",
+    "stands_for_text",
+]
+
+_LEXEME = frozenset(("lazy", "stop", "suffix", "temperature"))
+"""Attributes that make a rule one lexeme."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +47,7 @@ class Lowered:
 
     definitions: Mapping[str, Definition]
     notes: tuple[str, ...]
+    named: NamedRules
     ends: Ends = UNKNOWN
     """With what its texts begin and might go on."""
 
@@ -112,6 +128,20 @@ def note_attributes(definition: RuleDefinition, inputs: Inputs) -> None:
             where=inputs.place(definition.offset),
             remedy="Count characters in the pattern, /(.|\\n){0,1000}/, and limit tokens where you generate.",
         )
+
+
+def named_rule(rule: RuleDefinition, terminals: Terminals, hides_stop: bool) -> NamedRule | None:
+    """What a rule's attributes say about reading its texts; ``hides_stop``: also to the rules around it."""
+    attributes = rule.attributes
+    name, marker_name = (str(attributes[key]) if key in attributes else None for key in ("capture", "stop_capture"))
+    ending = None
+    marker = rule.marker
+    if marker is not None and not (isinstance(marker, Literal) and not marker.text):
+        hidden = hides_stop and "stop" in attributes
+        ending = Ending(terminals.language(rule.body)[0], terminals.language(marker)[0], is_hidden=hidden)
+    if name is None and marker_name is None and not (ending is not None and ending.is_hidden):
+        return None
+    return NamedRule(name, ending, marker_name, bool(attributes.keys() & _LEXEME))
 
 
 def check_options(options: Mapping[str, object], known: Mapping[str, bool], where: str) -> None:

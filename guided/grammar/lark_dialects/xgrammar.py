@@ -16,6 +16,7 @@ from guided.grammar.lark_dialects.rules import (
     Lowered,
     check_options,
     embedded,
+    named_rule,
     note_attributes,
     special_piece,
     stands_for_text,
@@ -37,6 +38,7 @@ from guided.grammar.lark_dialects.tree import (
     SpecialToken,
     Symbol,
 )
+from guided.grammar.named import IGNORED, NamedRules, Peer
 from guided.grammar.pieces import Definition, Either, Name, Piece, Regular, Repeated, Special, row
 from guided.grammar.pieces import Row as PieceRow
 from guided.grammar.regular.commitment import ended_after, shortest_matches
@@ -80,7 +82,7 @@ class _Lowering:
         """Rules of which the dispatch of tools is made: nothing else may name them."""
         if document.ignored:
             ignored = [self.terminals.language(node)[0] for node in document.ignored]
-            self.skip = Regular(repeat(alternation(ignored)), "ignored text")
+            self.skip = Regular(repeat(alternation(ignored)), IGNORED)
 
     def lowered(self) -> Lowered:
         start = self.rules.get("start")
@@ -102,10 +104,18 @@ class _Lowering:
                 after = self.skip if "temperature" in rule.attributes else None
                 body = row([piece for piece in (before, body, after) if piece is not None])
             found[rule.name] = Definition(body, rule.offset)
-        for rule in self.rules.values():
-            if "max_chars" in rule.attributes and rule.name in found:
-                found[rule.name] = self.within_budget(rule, found)
-        return Lowered(found, tuple(self.inputs.notes))
+        said = {name: named_rule(self.rules[name], self.terminals, hides_stop=True) for name in found}
+        rules = {name: rule for name, rule in said.items() if rule is not None}
+        bounded = {
+            rule.name: self.within_budget(rule, found)
+            for rule in self.rules.values()
+            if "max_chars" in rule.attributes and rule.name in found
+        }
+        named = NamedRules(
+            found, "start", Peer.XGRAMMAR, rules, {name: piece.language for name, piece in bounded.items()}
+        )
+        narrowed = {name: Definition(piece, found[name].offset) for name, piece in bounded.items()}
+        return Lowered({**found, **narrowed}, tuple(self.inputs.notes), named)
 
     # Rules
 
@@ -138,7 +148,7 @@ class _Lowering:
             language = concat(language, self.terminals.language(marker)[0])
         return Regular(shortest_matches(language), rule.name, is_text)
 
-    def within_budget(self, rule: RuleDefinition, found: dict[str, Definition]) -> Definition:
+    def within_budget(self, rule: RuleDefinition, found: dict[str, Definition]) -> Regular:
         definition = found[rule.name]
         language = regular_language(definition.body, found)
         others = [other.name for other in self.rules.values() if "max_chars" in other.attributes and other is not rule]
@@ -151,7 +161,7 @@ class _Lowering:
                 remedy="Count characters in the pattern: /(.|\\n){0,1000}/.",
             )
         limit = int(str(rule.attributes["max_chars"]))
-        return Definition(Regular(ended_after(language, limit), f"{rule.name}[max_chars={limit}]"), rule.offset)
+        return Regular(ended_after(language, limit), f"{rule.name}[max_chars={limit}]")
 
     def reaches(self, rule: RuleDefinition, others: set[str]) -> bool:
         seen: set[str] = set()

@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, UnsupportedError
+from guided.grammar.named import NamedRules
 from guided.serving.compilation import Compiler, compiler_for
 from guided.serving.requests import Request, RequestKind
 
@@ -84,6 +86,11 @@ class CompiledGrammar:
             return self.compiler.constraint(self.grammar.request, stop_tokens)
         except GuidedError as error:
             raise RefusedError(str(error)) from error
+
+    @cached_property
+    def named_rules(self) -> NamedRules | None:
+        """The rules that name parts of texts; None where the request's notation has none."""
+        return self.grammar.request.grammar(self.constraint().vocabulary).named
 
     @property
     def memory_size_bytes(self) -> int:

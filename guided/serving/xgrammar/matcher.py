@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,10 @@ import numpy as np
 from guided import tokenset
 from guided.constraint.batch import mask_rows
 from guided.errors import UnsupportedError
+from guided.reading.named.parts import named_parts
 from guided.serving.matcher import Matcher
-from guided.serving.xgrammar.compiler import CompiledGrammar
+from guided.serving.xgrammar.compiler import CompiledGrammar, RefusedError
+from guided.special_bytes import SENTINEL
 
 __all__ = ["GrammarMatcher"]
 
@@ -35,7 +38,10 @@ class GrammarMatcher:
         default_temperature: float | None = None,
     ) -> None:
         stops = [override_stop_tokens] if isinstance(override_stop_tokens, int) else override_stop_tokens
+        self._compiled = compiled_grammar
         self._matcher = Matcher(compiled_grammar.constraint(stops))
+        self._read: list[bytes] = []
+        """What was accepted, as automata read it."""
         self._ends_by_itself = terminate_without_stop_token
         self.max_rollback_tokens = max_rollback_tokens
         self.temperature = default_temperature
@@ -47,12 +53,19 @@ class GrammarMatcher:
 
     def accept_token(self, token_id: int, *, debug_print: bool = False) -> bool:
         """Go on by a token; False where it is not allowed, or the request is over."""
-        return not self.is_terminated() and self._matcher.accept(token_id)
+        return self._accepted(self._matcher.accept, token_id)
 
     def accept_string(self, input_str: str | bytes, *, debug_print: bool = False) -> bool:
         """Go on by a text, which counts as one token when it is taken back; False where it is not allowed."""
         data = input_str.encode() if isinstance(input_str, str) else input_str
-        return not self.is_terminated() and self._matcher.accept_bytes(data)
+        return self._accepted(self._matcher.accept_bytes, data)
+
+    def _accepted(self, accept: Callable[[Any], bool], what: int | bytes) -> bool:
+        if self.is_terminated() or not accept(what):
+            return False
+        data = what if isinstance(what, bytes) else self._matcher.constraint.vocabulary.spelled(what)
+        self._read.append(b"" if self._matcher.is_over else data or b"")
+        return True
 
     def fill_next_token_bitmask(self, bitmask: Any, index: int = 0, *, debug_print: bool = False) -> bool:
         """Write the mask of the next token to row ``index``; True: it is to be applied."""
@@ -100,15 +113,19 @@ class GrammarMatcher:
     def rollback(self, num_tokens: int = 1) -> None:
         """Take back the last tokens; raises ValueError for more than were accepted."""
         self._matcher.rollback(num_tokens)
+        del self._read[len(self._read) - num_tokens :]
 
     def reset(self) -> None:
         """Take back all tokens."""
         self._matcher.reset()
+        self._read.clear()
 
     def fork(self) -> GrammarMatcher:
         """A matcher of its own at the same place."""
         other = GrammarMatcher.__new__(GrammarMatcher)
+        other._compiled = self._compiled
         other._matcher = self._matcher.fork()
+        other._read = self._read[:]
         other._ends_by_itself = self._ends_by_itself
         other.max_rollback_tokens, other.temperature = self.max_rollback_tokens, self.temperature
         return other
@@ -128,6 +145,17 @@ class GrammarMatcher:
         self._matcher.fill(row[0])
         return tokenset.count(row[0]) == len(self.stop_token_ids)
 
-    def get_captures(self, *, deduplicate: bool = True) -> Any:
-        """Refused: see `guided.captures` for those of Lark grammars."""
-        raise UnsupportedError("captures are not kept here", remedy="Use guided.captures on the text.")
+    def get_captures(self, *, deduplicate: bool = True) -> list[tuple[str, bytes]]:
+        """The captures of rules in a whole text, inner ones first: see `guided.captures`.
+
+        Without ``deduplicate`` those of a rule are told too that begin where a longer one does.  Unlike XGrammar's they
+        are those of the text as it is, and none of beginnings that went on otherwise.  Raises `RefusedError` where the
+        text is not whole, and for requests other than XGrammar's EBNF.
+        """
+        named = self._compiled.named_rules
+        if named is None:
+            raise RefusedError("Captures are of rules in XGrammar's EBNF, and this request is in another notation.")
+        if not self.is_completed():
+            raise RefusedError("Captures are those of a whole text, and this one cannot end here.")
+        parts = named_parts(named, b"".join(self._read), every=not deduplicate)
+        return [(part.name, part.data.replace(SENTINEL, b"")) for part in parts]

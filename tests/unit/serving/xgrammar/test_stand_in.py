@@ -76,6 +76,34 @@ def test_an_end_without_a_stop_token(compiler):
     assert plain.accept_string("ab") and not plain.is_terminated()
 
 
+def test_captures_of_a_whole_text(compiler, tokenizer):
+    source = 'root ::= list "."\nlist[capture] ::= list "," word | word\nword[capture="w"] ::= [a-z]+'
+    matcher = GrammarMatcher(compiler.compile_grammar(source))
+    for token in tokenizer("ab,cd", add_special_tokens=False)["input_ids"]:
+        assert matcher.accept_token(token)
+    with pytest.raises(RefusedError, match="whole text"):
+        matcher.get_captures()
+    other = matcher.fork()
+    assert matcher.accept_string(".") and matcher.accept_token(tokenizer.eos_token_id)
+    assert matcher.get_captures() == [("w", b"ab"), ("w", b"cd"), ("list", b"ab,cd")]
+    assert matcher.get_captures(deduplicate=False)[1] == ("list", b"ab")
+    assert other.accept_string("e") and other.accept_string(".")
+    assert other.get_captures() == [("w", b"ab"), ("w", b"cde"), ("list", b"ab,cde")]
+    matcher.rollback(2)
+    assert matcher.accept_string(",x.") and matcher.get_captures()[-1] == ("list", b"ab,cd,x")
+    matcher.reset()
+    assert matcher.accept_string("z.") and matcher.get_captures() == [("w", b"z"), ("list", b"z")]
+    with pytest.raises(RefusedError, match="another notation"):
+        GrammarMatcher(compiler.compile_regex("a")).get_captures()
+
+
+def test_captures_hold_the_names_of_special_tokens(compiler, tokenizer):
+    special = tokenizer.convert_tokens_to_ids("<unk>")
+    matcher = GrammarMatcher(compiler.compile_grammar(f'root ::= a "."\na[capture] ::= Token({special}) "x"'))
+    assert matcher.accept_token(special) and matcher.accept_string("x.")
+    assert matcher.get_captures() == [("a", b"<unk>x")]
+
+
 def test_other_stop_tokens(compiler, tokenizer):
     (dot,) = tokenizer(".", add_special_tokens=False)["input_ids"]
     matcher = GrammarMatcher(compiler.compile_regex("a"), override_stop_tokens=dot)
