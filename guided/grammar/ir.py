@@ -30,7 +30,6 @@ from guided.grammar.shown import grammar_html
 if TYPE_CHECKING:
     from guided.grammar.attributed.language import AttributedLanguage
     from guided.grammar.lexing import Indentation, LalrTables, LexerTerminal
-    from guided.grammar.named import NamedRules
 
 
 class Lexing(Enum):
@@ -392,8 +391,8 @@ class Grammar:
     """The special tokens that the rules name, sorted; in a terminal each is `special_bytes` of its name."""
     holds_sentinel: bool = False
     """May texts hold the byte 0xFF other than around the name of a special token?  UTF-8 never does."""
-    named: NamedRules | None = field(default=None, repr=False)
-    """The rules as their notation has them, where it names parts of texts (`guided.captures`)."""
+    named: object = field(default=None, repr=False)
+    """The rules as their notation has them, where it names parts of texts: see `guided.grammar.named.named_rules`."""
     prepared: Prepared | None = field(default=None, repr=False)
     """What is known of the rules without looking at them, or None where that is still to be found out."""
 

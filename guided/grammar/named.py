@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from guided.grammar.ir import Grammar
 from guided.grammar.pieces import Definition
 from guided.grammar.regular.expr import Expr
 
-__all__ = ["IGNORED", "Ending", "NamedRule", "NamedRules", "Peer"]
+__all__ = ["IGNORED", "Ending", "NamedRule", "NamedRules", "Peer", "named_rules"]
 
 IGNORED = "ignored text"
 """The label of what ``%ignore`` puts behind lexemes; no other piece has it."""
@@ -61,3 +62,8 @@ class NamedRules:
     rules: Mapping[str, NamedRule]
     within: Mapping[str, Expr] = field(default_factory=dict)
     """Rules whose options narrow the language of their definition to this one."""
+
+
+def named_rules(grammar: Grammar) -> NamedRules | None:
+    """The rules of a grammar as pieces; None where its notation names no parts of texts."""
+    return grammar.named if isinstance(grammar.named, NamedRules) else None

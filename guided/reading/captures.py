@@ -11,15 +11,13 @@ import itertools
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from guided.errors import GrammarError, TextError, UnsupportedError
 from guided.grammar.ir import Grammar, Lexing
+from guided.grammar.named import NamedRules, named_rules
 from guided.reading.json_pointer import pointer_of
 from guided.reading.json_stream import JsonStream
-
-if TYPE_CHECKING:
-    from guided.grammar.named import NamedRules
 
 __all__ = ["Capture", "captures"]
 
@@ -63,8 +61,8 @@ def captures(grammar: Grammar, text: str, *, names: Iterable[str] | None = None)
     from guided.grammar.regex import regex
 
     function, arguments, keywords = grammar.rebuild or (None, (), {})
-    if grammar.named is not None:
-        found = _of_rules(grammar.named, text)
+    if (named := named_rules(grammar)) is not None:
+        found = _of_rules(named, text)
     elif function is regex:
         found = _of_pattern(arguments[0], keywords, text)
     elif function is lark and "dialect" not in keywords:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from guided.grammar.folding import RegularParts
-from guided.grammar.named import IGNORED, NamedRule, NamedRules, Peer
+from guided.grammar.named import IGNORED, NamedRule, NamedRules, Peer, named_rules
 from guided.grammar.pieces import Either, Name, Piece, Regular, Repeated, Row, Special, Whole, pieces_of
 from guided.grammar.regular.expr import Expr, alternation, literal
 from guided.reading.named.leaves import GrammarLeaf, RegularLeaf
@@ -144,9 +144,10 @@ class Slots:
             case Special(names):
                 spelled = alternation([literal(special_bytes(name)) for name in names])
                 return self._slot([Way(WayKind.LEAF, self._leaf(RegularLeaf(spelled)), target)])
-            case Whole(grammar) if grammar.named is not None:
-                return self._slot([Way(WayKind.RULE, self._whole(grammar.named), target)])
             case Whole(grammar):
+                inside = named_rules(grammar)
+                if inside is not None:
+                    return self._slot([Way(WayKind.RULE, self._whole(inside), target)])
                 number = self._grammars.get(id(grammar))
                 if number is None:
                     self.leaves.append(GrammarLeaf(grammar))
@@ -201,7 +202,7 @@ class _Group:
         for part in pieces_of([piece]):
             if isinstance(part, Name) and part.name in self._speaking:
                 return True
-            if isinstance(part, Whole) and part.grammar.named is not None and part.grammar.named.rules:
+            if _says_whole(part):
                 return True
         return False
 
@@ -214,7 +215,7 @@ def _speaking(named: NamedRules) -> set[str]:
         for part in pieces_of([definition.body]):
             if isinstance(part, Name):
                 callers[part.name].append(name)
-            elif isinstance(part, Whole) and part.grammar.named is not None and part.grammar.named.rules:
+            elif _says_whole(part):
                 found.add(name)
     waiting = list(found)
     while waiting:
@@ -223,6 +224,12 @@ def _speaking(named: NamedRules) -> set[str]:
                 found.add(caller)
                 waiting.append(caller)
     return found
+
+
+def _says_whole(piece: Piece) -> bool:
+    """Is it a grammar inside that names parts?"""
+    inside = named_rules(piece.grammar) if isinstance(piece, Whole) else None
+    return inside is not None and bool(inside.rules)
 
 
 def _shows_ignored(peer: Peer, piece: Piece) -> bool:

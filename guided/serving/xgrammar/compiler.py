@@ -13,7 +13,7 @@ from typing import Any
 
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, UnsupportedError
-from guided.grammar.named import NamedRules
+from guided.grammar.named import NamedRules, named_rules
 from guided.serving.compilation import Compiler, compiler_for
 from guided.serving.requests import Request, RequestKind
 
@@ -90,7 +90,7 @@ class CompiledGrammar:
     @cached_property
     def named_rules(self) -> NamedRules | None:
         """The rules that name parts of texts; None where the request's notation has none."""
-        return self.grammar.request.grammar(self.constraint().vocabulary).named
+        return named_rules(self.grammar.request.grammar(self.constraint().vocabulary))
 
     @property
     def memory_size_bytes(self) -> int:

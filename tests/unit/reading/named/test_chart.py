@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import guided
 from guided.errors import TextError
-from guided.grammar.named import NamedRules
+from guided.grammar.named import NamedRules, named_rules
 from guided.grammar.pieces import Class, Either, Name, Piece, Repeated, Row, Text, pieces_of
 from guided.reading.named.parts import named_parts
 from tests.amounts import some
@@ -35,6 +35,7 @@ class Everything:
         self.named = named
         self.text = text
         self._ends: dict[tuple[int, int], set[int]] = {}
+        self.bodies: dict[tuple[int, int, Path], Piece] = {}
 
     def says(self, piece: Piece) -> bool:
         names = {part.name for part in pieces_of([piece]) if isinstance(part, Name)}
@@ -120,8 +121,6 @@ class Everything:
         self.bodies[at, end, path] = body
         return Step("", at, end, path)
 
-    bodies: dict[tuple[int, int, Path], Piece] = {}
-
     def told(self, body: Piece, at: int, end: int) -> list[tuple[str, str]]:
         """The captures of what is to be told of a rule's body."""
         left = [steps for steps, place in self.steps(body, at, (id(body),)) if place == end]
@@ -163,7 +162,7 @@ def test_it_is_the_one_with_the_longest_parts(x: str, y: str, z: str, texts: lis
     x = x.replace("x", '"a"')
     shown = "[capture]" if third else ""
     source = f'root ::= x | y z?\nx[capture] ::= {x}\ny[capture] ::= {y} | "b"\nz{shown} ::= {z}'
-    named = guided.ebnf(source).named
+    named = named_rules(guided.ebnf(source))
     assert named is not None
     for text in texts:
         everything = Everything(named, text)
