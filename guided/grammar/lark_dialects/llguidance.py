@@ -8,7 +8,7 @@ Sources: llguidance's documentation of the notation (``syntax.md``) and trials w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -163,21 +163,53 @@ class _Lowering:
         return self.piece(rule.body)
 
     def stopped(self, rule: RuleDefinition) -> Piece:
-        """A rule that only the end of the text stops, ``stop=""``: the lexeme, behind which nothing may come."""
-        if not isinstance(rule.marker, Literal) or rule.marker.text or "lazy" in rule.attributes:
-            raise UnsupportedError(
-                f"stop of rule {rule.name!r}: llguidance takes back the tokens of what it matches",
-                where=self.inputs.place(rule.offset),
-                remedy="Write suffix=..., which leaves it in the text.",
-            )
+        """A rule that only the end of the text stops, ``stop=""``: the lexeme, behind which nothing may come.
+
+        Or one with its marker, where that stands again behind each use: llguidance reads it twice then.
+        """
+        marker = rule.marker
+        if not isinstance(marker, Literal) or "lazy" in rule.attributes:
+            raise self.takes_back(rule, rule.offset)
+        if marker.text and (self.ignored is not None or rule.name == "start"):
+            raise self.takes_back(rule, rule.offset)
         language, is_text = self.terminals.language(rule.body)
+        if marker.text:
+            language = shortest_matches(concat(language, self.terminals.language(marker)[0]))
+            return self.lexeme(Regular(language, rule.name, is_text), rule.offset, lazy=True)
         lexeme = Lexeme(self.inputs.place(rule.offset), at_end=True)
         return self.known(Regular(language, rule.name, is_text), lexeme)
+
+    def takes_back(self, rule: RuleDefinition, offset: int) -> UnsupportedError:
+        return UnsupportedError(
+            f"stop of rule {rule.name!r}: llguidance takes back the tokens of what it matches",
+            where=self.inputs.place(offset),
+            remedy="Write suffix=..., which leaves it in the text, or the same text again behind each use of the rule.",
+        )
+
+    def in_row(self, parts: Sequence[Node]) -> Iterator[Piece]:
+        """The parts one after another; a marker that stands again behind its rule is in the rule's lexeme."""
+        for number, part in enumerate(parts):
+            if number and self.restores(parts[number - 1], part):
+                continue
+            if number + 1 < len(parts) and isinstance(part, Symbol) and self.restores(part, parts[number + 1]):
+                self.named.append((part.name, None))
+                yield Name(part.name, part.offset)
+                continue
+            yield self.piece(part)
+
+    def restores(self, node: Node, behind: Node) -> bool:
+        """Is one a rule with ``stop``, and the other its marker?"""
+        rule = self.rules.get(node.name) if isinstance(node, Symbol) and node.argument is None else None
+        if rule is None or "stop" not in rule.attributes or rule.has_parameter or not isinstance(behind, Literal):
+            return False
+        marker = rule.marker
+        same = isinstance(marker, Literal) and not (marker.ignore_case or behind.ignore_case)
+        return same and isinstance(marker, Literal) and bool(marker.text) and marker.text == behind.text
 
     def piece(self, node: Node) -> Piece:
         match node:
             case Row(parts):
-                return row([self.piece(part) for part in parts])
+                return row(list(self.in_row(parts)))
             case Alternatives(options):
                 return Either(tuple(self.piece(option) for option in options))
             case Counted(body, low, high):
@@ -210,6 +242,8 @@ class _Lowering:
         if rule.has_parameter is (node.argument is None):
             what = "needs a parameter" if rule.has_parameter else "has no parameter"
             raise self.no_parameter(f"rule {node.name!r} {what}", node.offset)
+        if "stop" in rule.attributes and not (isinstance(rule.marker, Literal) and not rule.marker.text):
+            raise self.takes_back(rule, node.offset)
         value = None
         if node.argument is not None:
             if self.parameter is None and not isinstance(node.argument, Constant):

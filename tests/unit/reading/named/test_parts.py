@@ -75,6 +75,8 @@ XGRAMMARS = [
     ('start: head\nhead[suffix="<e>", capture, stop_capture="e"]: TEXT\nTEXT: /(\\n|.)*/', "so on"),
 ]
 LLGUIDANCES = [
+    ('start: all "!"\nall[capture]: line "<end>"\nline[capture, stop="<end>", stop_capture="s"]: /.*/', "foo<end>!"),
+    ('start: (item "," | n ";")*\nitem[capture, stop=","]: /[a-z]*/\nn[capture]: /[a-z]+[0-9]+/', "ab,,c1;d,"),
     (TABLE, "rows [a  , 12] ;[ b ]"),
     ('%llguidance {"allow_initial_skip": true}\n%ignore / +/\nstart: a b\na[capture]: X\nb[capture]: X\nX: /[a-z]/',
      " q  r"),
