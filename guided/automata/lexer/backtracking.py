@@ -225,27 +225,13 @@ def opposite(condition: tuple[Expr, Expr]) -> Condition:
     return (complement(condition[0]), condition[1])
 
 
-def after_byte(condition: tuple[Expr, Expr], byte: int) -> object:
-    """The condition on what follows ``byte``: a `Condition`, or `IMPOSSIBLE` when it is lost."""
-    language, texts = step(condition[0], byte), step(condition[1], byte)
+def decided(language: Expr | None, texts: Expr | None) -> object:
+    """The condition of which this is left: a `Condition`, or `IMPOSSIBLE` when it is lost."""
     return _IMPOSSIBLE if language is None or texts is None else _decide(language, texts)
 
 
 IMPOSSIBLE = _IMPOSSIBLE
-"""The answer of `both` and `after_byte` for a condition that no text meets."""
-
-
-def step(expr: Expr, byte: int) -> Expr | None:
-    """The derivative of ``expr`` by ``byte``, or None for the empty language; by bisection over its edges."""
-    row = edges_of(expr)
-    low, high = 0, len(row)
-    while low < high:
-        middle = (low + high) // 2
-        if row[middle][1] < byte:
-            low = middle + 1
-        else:
-            high = middle
-    return row[low][2] if low < len(row) and row[low][0] <= byte else None
+"""The answer of `both` and `decided` for a condition that no text meets."""
 
 
 @lru_cache(maxsize=4096)

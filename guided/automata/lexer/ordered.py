@@ -22,11 +22,11 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from guided.automata.lexer.backtracking import (
     IMPOSSIBLE,
@@ -35,14 +35,13 @@ from guided.automata.lexer.backtracking import (
     Compiled,
     Condition,
     Memory,
-    after_byte,
     cell,
     compile_pattern,
+    decided,
     edges_of,
     first_steps,
     keyword_languages,
     opposite,
-    step,
 )
 from guided.automata.lexer.longest import Longest, longest
 from guided.errors import GrammarError, LimitError, UnsupportedError
@@ -55,6 +54,10 @@ LIVENESS_STEPS = 100_000
 
 Words: TypeAlias = "tuple[tuple[Expr, int], ...]"
 """What is left of each keyword that the match may still turn out to be, with its terminal; the first that fits wins."""
+
+
+_Left: TypeAlias = "Mapping[Expr, Sequence[Expr | None]]"
+"""What is left of each language behind each range of bytes, None: nothing."""
 
 
 class _Item(NamedTuple):
@@ -368,34 +371,41 @@ def _raw_edges(state: OrderedState) -> list[OrderedEdge]:
     if state.violated:
         return []
     going = [item for item in state._items if item.expr is not EPSILON or item.condition is not None]
-    cuts: set[int] = set()
-    for item in going:
-        for expr in _parts(item):
-            for low, high, _ in edges_of(expr):
-                cuts.add(low)
-                cuts.add(high + 1)
-    for _, automaton in state.memory:
-        for low, high, _ in edges_of(automaton):
-            cuts.add(low)
-            cuts.add(high + 1)
-    ordered = sorted(cuts)
+    automata = [automaton for _, automaton in state.memory]
+    read = dict.fromkeys(itertools.chain(automata, *map(_parts, going)))
+    edges = {expr: edges_of(expr) for expr in read}
+    ordered = sorted({cut for row in edges.values() for low, high, _ in row for cut in (low, high + 1)})
     place = {cut: i for i, cut in enumerate(ordered)}
-    # Most items go on by few of the bytes that tell others apart.
-    ways: list[list[tuple[_Item, Expr | None]]] = [[] for _ in ordered]
+    left: dict[Expr, list[Expr | None]] = {}
+    for expr, row in edges.items():
+        rests: list[Expr | None] = [None] * len(ordered)
+        for low, high, rest in row:
+            first, last = place[low], place[high + 1]
+            rests[first:last] = [rest] * (last - first)
+        left[expr] = rests
+    width = spent = 1
+    columns: list[Sequence[object]] = []
     for item in going:
-        if item.expr is None or item.expr is EPSILON:
-            for row in ways:
-                row.append((item, None))
-        else:
-            for low, high, rest in edges_of(item.expr):
-                for i in range(place[low], place[high + 1]):
-                    ways[i].append((item, rest))
-    state._width = 1 + sum(map(len, ways))
-    # Where a condition is read too, that is twice the work and more.
-    _spend(state._width + sum(2 for row in ways for item, _ in row if item.condition is not None))
+        is_over = item.expr is None or item.expr is EPSILON
+        ways = len(ordered) if is_over else len(ordered) - left[cast(Expr, item.expr)].count(None)
+        # Where a condition is read too, that is twice the work and more.
+        spent += ways if item.condition is None else 3 * ways
+        width += ways
+        columns.append(_ways_on(item, left))
+    state._width = width
+    _spend(spent)
+    # Where nothing that is left differs, the target does not.
+    beside = [left[word] for item in going for word, _ in item.words]
+    beside += [
+        left[automaton] for memory in (state.memory, *(item.memory for item in going)) for _, automaton in memory
+    ]
     result: list[OrderedEdge] = []
-    for i, (low, next_low) in enumerate(itertools.pairwise(ordered)):
-        target = _successor(state, ways[i], low) if ways[i] else None
+    targets: dict[tuple[object, ...], OrderedState | None] = {}
+    keys = zip(*columns, *beside, strict=True)
+    for i, ((low, next_low), key) in enumerate(zip(itertools.pairwise(ordered), keys, strict=False)):
+        if key not in targets:
+            targets[key] = _successor(state, going, key, left, i)
+        target = targets[key]
         if target is None:
             continue
         if result and result[-1][2] is target and result[-1][1] + 1 == low:
@@ -403,6 +413,24 @@ def _raw_edges(state: OrderedState) -> list[OrderedEdge]:
         else:
             result.append((low, next_low - 1, target))
     return result
+
+
+def _ways_on(item: _Item, left: _Left) -> list[tuple[Expr | None, Condition] | None]:
+    """For each range of bytes what is left of what an item reads, and its condition; None where it does not go on."""
+    expr, condition = item.expr, item.condition
+    is_over = expr is None or expr is EPSILON
+    if condition is None:
+        return [None if rest is None else (rest, None) for rest in left[cast(Expr, expr)]]
+    languages, texts = left[condition[0]], left[condition[1]]
+    rests = itertools.repeat(None, len(texts)) if is_over else left[cast(Expr, expr)]
+    known: dict[tuple[Expr | None, Expr | None, Expr | None], tuple[Expr | None, Condition] | None] = {}
+    column = []
+    for key in zip(rests, languages, texts, strict=True):
+        if key not in known:
+            narrowed = IMPOSSIBLE if key[0] is None and not is_over else decided(key[1], key[2])
+            known[key] = None if narrowed is IMPOSSIBLE else (key[0], cast(Condition, narrowed))
+        column.append(known[key])
+    return column
 
 
 def _parts(item: _Item) -> Iterable[Expr]:
@@ -416,31 +444,32 @@ def _parts(item: _Item) -> Iterable[Expr]:
         yield word
 
 
-def _successor(state: OrderedState, going: Sequence[tuple[_Item, Expr | None]], byte: int) -> OrderedState | None:
-    """The state after a byte, by the items that go on with it, each with the rest of what it reads."""
+def _successor(
+    state: OrderedState, going: Sequence[_Item], ways_on: Sequence[Any], left: _Left, at: int
+) -> OrderedState | None:
+    """The state behind a range of bytes; ``ways_on`` has those of each item, `_ways_on`."""
+    if not any(ways_on[: len(going)]):
+        return None
     ways = _Ways(state.forbids, state._longest)
-    for item, rest in going:
-        condition = item.condition
-        if condition is not None:
-            narrowed = after_byte(condition, byte)
-            if narrowed is IMPOSSIBLE:
-                continue
-            condition = cast(Condition, narrowed)
-        memory = _advance(item.memory, byte)
+    for item, way in zip(going, ways_on, strict=False):
+        if way is None:
+            continue
+        rest, condition = way
+        memory = _advance(item.memory, left, at)
         if rest is None:
             ways.add(item._replace(expr=None, terminal=0, condition=condition))
             continue
-        words = tuple((left, index) for word, index in item.words if (left := step(word, byte)) is not None)
+        words = tuple((word, index) for start, index in item.words if (word := left[start][at]) is not None)
         if rest is EPSILON:
             ways.open_chain(item.terminal, item.chain, condition, memory, words)
         else:
             ways.add(_Item(item.terminal, rest, item.chain, condition, memory, words))
-    target = ways.state(_advance(state.memory, byte))
+    target = ways.state(_advance(state.memory, left, at))
     return target if target._items else None
 
 
-def _advance(memory: Memory, byte: int) -> Memory:
-    return tuple((initial, step(current, byte) or EMPTY) for initial, current in memory)
+def _advance(memory: Memory, left: _Left, at: int) -> Memory:
+    return tuple((initial, left[current][at] or EMPTY) for initial, current in memory)
 
 
 _allowed = threading.local()
