@@ -22,14 +22,13 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from guided.automata.lexer.backtracking import (
-    IMPOSSIBLE,
     TEXT,
     Cell,
     Compiled,
@@ -37,42 +36,20 @@ from guided.automata.lexer.backtracking import (
     Memory,
     cell,
     compile_pattern,
-    decided,
     edges_of,
     first_steps,
     keyword_languages,
     opposite,
 )
 from guided.automata.lexer.longest import Longest, longest
+from guided.automata.lexer.ways import Item, Left, Words, advanced, parts_of, ways_on
 from guided.errors import GrammarError, LimitError, UnsupportedError
 from guided.grammar.lexing import LexerTerminal
 from guided.grammar.regex.plain import widths
-from guided.grammar.regular.expr import EMPTY, EPSILON, Expr
+from guided.grammar.regular.expr import EPSILON, Expr
 
 LIVENESS_STEPS = 100_000
 """States that one search for a reachable match may visit.  Only patterns with assertions need one."""
-
-Words: TypeAlias = "tuple[tuple[Expr, int], ...]"
-"""What is left of each keyword that the match may still turn out to be, with its terminal; the first that fits wins."""
-
-
-_Left: TypeAlias = "Mapping[Expr, Sequence[Expr | None]]"
-"""What is left of each language behind each range of bytes, None: nothing."""
-
-
-class _Item(NamedTuple):
-    """One way to go on.  ``expr``: the character being read, EPSILON: the match ends here, None: it ended before.
-
-    A match that ended before stays in the list while its condition on the text is undecided, since it hides the less
-    preferred ones if it holds.
-    """
-
-    terminal: int
-    expr: Expr | None
-    chain: Cell | None
-    condition: Condition
-    memory: Memory
-    words: Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +99,7 @@ class OrderedState:
     violated: bool
     violated_at_end: bool
 
-    def __init__(self, items: tuple[_Item, ...], memory: Memory, forbids: bool, longest: Longest | None) -> None:
+    def __init__(self, items: tuple[Item, ...], memory: Memory, forbids: bool, longest: Longest | None) -> None:
         self._items = items
         self._longest = longest
         self.memory = memory
@@ -216,7 +193,7 @@ _interned: weakref.WeakValueDictionary[tuple[object, ...], OrderedState] = weakr
 _lock = threading.Lock()
 
 
-def _state(items: tuple[_Item, ...], memory: Memory, forbids: bool, longest: Longest | None) -> OrderedState:
+def _state(items: tuple[Item, ...], memory: Memory, forbids: bool, longest: Longest | None) -> OrderedState:
     key = (items, memory, forbids, longest)
     with _lock:
         found = _interned.get(key)
@@ -225,7 +202,7 @@ def _state(items: tuple[_Item, ...], memory: Memory, forbids: bool, longest: Lon
         return found
 
 
-_VIOLATION = _Item(0, EPSILON, None, None, (), ())
+_VIOLATION = Item(0, EPSILON, None, None, (), ())
 
 
 class _Ways:
@@ -236,12 +213,12 @@ class _Ways:
         self.longest = longest
         self.matched: set[int] = set()
         """Of the longest match: the rules that have matched here."""
-        self.items: list[_Item] = []
+        self.items: list[Item] = []
         self.seen: set[tuple[object, ...]] = set()
         self.closed = False
         """An unconditional match has ended: nothing after it counts."""
 
-    def add(self, item: _Item) -> None:
+    def add(self, item: Item) -> None:
         if self.closed or (self.longest is not None and self.longest.gives_up(item.terminal, self.matched)):
             return
         # Which terminal it is does not matter: with an equal rest, the earlier one matches whenever this one does.
@@ -270,11 +247,11 @@ class _Ways:
         for expr, rest, narrowed in first_steps(chain, condition, memory):
             if expr is None:
                 tag = next((index for word, index in words if word.nullable), terminal)
-                self.add(_Item(tag, EPSILON, None, narrowed, (), ()))
+                self.add(Item(tag, EPSILON, None, narrowed, (), ()))
             else:
                 needed = rest.behinds if rest is not None else frozenset()
                 kept = tuple(pair for pair in memory if pair[0] in needed)
-                self.add(_Item(terminal, expr, rest, narrowed, kept, words))
+                self.add(Item(terminal, expr, rest, narrowed, kept, words))
 
     def state(self, memory: Memory) -> OrderedState:
         items = self.items
@@ -286,7 +263,7 @@ class _Ways:
         return _state(tuple(items), memory, self.forbids, self.longest)
 
 
-def _order(item: _Item) -> tuple[int, ...]:
+def _order(item: Item) -> tuple[int, ...]:
     """A total order on items, to make a set of them canonical."""
     condition = (-1, -1) if item.condition is None else (item.condition[0].serial, item.condition[1].serial)
     return (
@@ -297,12 +274,12 @@ def _order(item: _Item) -> tuple[int, ...]:
     )
 
 
-def _exits(items: Sequence[_Item], longest: Longest | None) -> Iterable[Exit]:
+def _exits(items: Sequence[Item], longest: Longest | None) -> Iterable[Exit]:
     if longest is not None:
         if any(item.expr is EPSILON and item.terminal == longest.wanted for item in items):
             yield Exit(longest.wanted, _obligation(item for item in items if item.expr is not EPSILON))
         return
-    higher: list[_Item] = []
+    higher: list[Item] = []
     for item in items:
         if item.expr is not EPSILON:
             higher.append(item)
@@ -316,7 +293,7 @@ def _exits(items: Sequence[_Item], longest: Longest | None) -> Iterable[Exit]:
         higher.append(item)
 
 
-def _obligation(items: Iterable[_Item]) -> OrderedState | None:
+def _obligation(items: Iterable[Item]) -> OrderedState | None:
     ways = _Ways(forbids=True)
     for item in items:
         ways.add(item._replace(terminal=0, words=()))
@@ -372,7 +349,7 @@ def _raw_edges(state: OrderedState) -> list[OrderedEdge]:
         return []
     going = [item for item in state._items if item.expr is not EPSILON or item.condition is not None]
     automata = [automaton for _, automaton in state.memory]
-    read = dict.fromkeys(itertools.chain(automata, *map(_parts, going)))
+    read = dict.fromkeys(itertools.chain(automata, *map(parts_of, going)))
     edges = {expr: edges_of(expr) for expr in read}
     ordered = sorted({cut for row in edges.values() for low, high, _ in row for cut in (low, high + 1)})
     place = {cut: i for i, cut in enumerate(ordered)}
@@ -391,7 +368,7 @@ def _raw_edges(state: OrderedState) -> list[OrderedEdge]:
         # Where a condition is read too, that is twice the work and more.
         spent += ways if item.condition is None else 3 * ways
         width += ways
-        columns.append(_ways_on(item, left))
+        columns.append(ways_on(item, left))
     state._width = width
     _spend(spent)
     # Where nothing that is left differs, the target does not.
@@ -415,47 +392,18 @@ def _raw_edges(state: OrderedState) -> list[OrderedEdge]:
     return result
 
 
-def _ways_on(item: _Item, left: _Left) -> list[tuple[Expr | None, Condition] | None]:
-    """For each range of bytes what is left of what an item reads, and its condition; None where it does not go on."""
-    expr, condition = item.expr, item.condition
-    is_over = expr is None or expr is EPSILON
-    if condition is None:
-        return [None if rest is None else (rest, None) for rest in left[cast(Expr, expr)]]
-    languages, texts = left[condition[0]], left[condition[1]]
-    rests = itertools.repeat(None, len(texts)) if is_over else left[cast(Expr, expr)]
-    known: dict[tuple[Expr | None, Expr | None, Expr | None], tuple[Expr | None, Condition] | None] = {}
-    column = []
-    for key in zip(rests, languages, texts, strict=True):
-        if key not in known:
-            narrowed = IMPOSSIBLE if key[0] is None and not is_over else decided(key[1], key[2])
-            known[key] = None if narrowed is IMPOSSIBLE else (key[0], cast(Condition, narrowed))
-        column.append(known[key])
-    return column
-
-
-def _parts(item: _Item) -> Iterable[Expr]:
-    if item.expr is not None:
-        yield item.expr
-    if item.condition is not None:
-        yield from item.condition
-    for _, automaton in item.memory:
-        yield automaton
-    for word, _ in item.words:
-        yield word
-
-
 def _successor(
-    state: OrderedState, going: Sequence[_Item], ways_on: Sequence[Any], left: _Left, at: int
+    state: OrderedState, going: Sequence[Item], further: Sequence[Any], left: Left, at: int
 ) -> OrderedState | None:
-    """The state behind a range of bytes; ``ways_on`` has those of each item, `_ways_on`."""
-    if not any(ways_on[: len(going)]):
+    """The state behind a range of bytes; ``further`` has those of each item, `ways_on`."""
+    if not any(further[: len(going)]):
         return None
     ways = _Ways(state.forbids, state._longest)
-    for item, way in zip(going, ways_on, strict=False):
+    for item, way in zip(going, further, strict=False):
         if way is None:
             continue
         rest, condition = way
-        memory = _advance(item.memory, left, at)
+        memory = advanced(item.memory, left, at)
         if rest is None:
             ways.add(item._replace(expr=None, terminal=0, condition=condition))
             continue
@@ -463,13 +411,9 @@ def _successor(
         if rest is EPSILON:
             ways.open_chain(item.terminal, item.chain, condition, memory, words)
         else:
-            ways.add(_Item(item.terminal, rest, item.chain, condition, memory, words))
-    target = ways.state(_advance(state.memory, left, at))
+            ways.add(Item(item.terminal, rest, item.chain, condition, memory, words))
+    target = ways.state(advanced(state.memory, left, at))
     return target if target._items else None
-
-
-def _advance(memory: Memory, left: _Left, at: int) -> Memory:
-    return tuple((initial, left[current][at] or EMPTY) for initial, current in memory)
 
 
 _allowed = threading.local()
