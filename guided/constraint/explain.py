@@ -54,6 +54,9 @@ def explain(constraint: Constrains, machine: Machine, state: int, token: int) ->
                 return f"{_show(data)} is not allowed: {where}{_show(bytes([byte]))} {repeats}"
             return f"{_show(data)} is not allowed: {where}{_show(bytes([byte]))} does not fit; {_expected(machine, at)}"
         at = after
+    counted = None if isinstance(machine, ConstraintMachine) else machine.why_counted(state, token)
+    if counted is not None:
+        return f"{_show(data)} is not allowed: it {counted}"
     then = "the text may end" if machine.is_accepting(at) else _expected(machine, at)
     return f"{_show(data)} is allowed; after it {then}"
 

@@ -27,7 +27,7 @@ def machine_for(grammar: Grammar, vocabulary: Vocabulary, limits: Limits) -> Con
         )
     marks = marks_of(grammar)
     found: ConstraintMachine | ProductMachine[Any]
-    if marks - {Mark.PATTERN, Mark.HOST_NAME}:
+    if marks - {Mark.PATTERN, Mark.HOST_NAME, Mark.LIMITED}:
         found = distinct = DistinctMachine(grammar, vocabulary, limits)
         base = distinct.inner
     else:
@@ -41,4 +41,9 @@ def machine_for(grammar: Grammar, vocabulary: Vocabulary, limits: Limits) -> Con
         from guided.constraint.formats.hosts import HostMachine
 
         found = HostMachine(found, base)
+    # Outermost: what a text remembers is asked for as by any text, and tokens are counted beside.
+    if Mark.LIMITED in marks:
+        from guided.constraint.limited.machine import LimitedMachine
+
+        found = LimitedMachine(found, base)
     return found

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from guided.constraint.engine.machine import ConstraintMachine
     from guided.constraint.engine.plans import Plan, SelfLoop, Track
 
-__all__ = ["PAIRS", "ProductMachine"]
+__all__ = ["PAIRS", "ProductMachine", "base_state", "with_base"]
 
 PAIRS = 1 << 32
 """States of a `ConstraintMachine` are below."""
@@ -32,6 +32,23 @@ _MORE = 8
 """Each product beside another has 256 times as many ids."""
 
 Side = TypeVar("Side")
+
+
+def base_state(machine: ConstraintMachine | ProductMachine[Any], state: int) -> int:
+    """The automaton's state in a state of a machine."""
+    while isinstance(machine, ProductMachine):
+        state = machine.split(state)[0]
+        machine = machine.inner
+    return state
+
+
+def with_base(machine: ConstraintMachine | ProductMachine[Any], state: int, own: int) -> int:
+    """The state of a machine that differs from another in the automaton's: it has some of its threads only."""
+    if not isinstance(machine, ProductMachine):
+        return own
+    inner, side = machine.split(state)
+    after = with_base(machine.inner, inner, own)
+    return machine.join(after, machine.kept_side(after, side))
 
 
 class ProductMachine(ABC, Generic[Side]):
@@ -83,6 +100,10 @@ class ProductMachine(ABC, Generic[Side]):
     def goes_on(self, state: int, side: Side | None) -> bool:
         """Can the text go on to an end from a pair that `read` returned?"""
         return True
+
+    def kept_side(self, state: int, side: Side | None) -> Side | None:
+        """What is remembered still where of the threads only those of the inner machine's ``state`` are left."""
+        return side
 
     @abstractmethod
     def read(self, state: int, side: Side | None, data: bytes) -> tuple[int, Side | None]:
@@ -170,6 +191,10 @@ class ProductMachine(ABC, Generic[Side]):
         """The innermost machine."""
         inner = self.inner
         return inner.automaton if isinstance(inner, ProductMachine) else inner
+
+    def why_counted(self, state: int, token: int) -> str | None:
+        """Why a token is refused whose bytes may come, after "it"; None where that is not so."""
+        return None
 
     def begin_prices(self) -> None:
         """See `ConstraintMachine.begin_prices`."""

@@ -45,8 +45,14 @@ SPECIAL_WEIGHT = 2.0
 
 
 def compile_bytes(grammar: Grammar) -> Constraint:
-    """The grammar over the vocabulary of single bytes; raises as `guided.compile` does."""
+    """The grammar over the vocabulary of single bytes; raises as `guided.compile` does.
+
+    Limits on tokens are left out: no text tells how a tokenizer cuts it.
+    """
     import guided
+    from guided.grammar.limited import unlimited
+
+    grammar = unlimited(grammar)
 
     special = {name: END + 1 + number for number, name in enumerate(grammar.special_tokens)}
     tokens: list[bytes | None] = [*(bytes([byte]) for byte in range(256)), None, *[None] * len(special)]

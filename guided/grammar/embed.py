@@ -18,9 +18,14 @@ from guided.grammar.ir import (
     Choice,
     Grammar,
     Lexing,
+    Mark,
     Reference,
     Rule,
+    Terminal,
 )
+from guided.grammar.ir import Sequence as Parts
+from guided.grammar.limited import limited
+from guided.grammar.regular.expr import Expr
 from guided.grammar.rewriting import Rewriting
 from guided.grammar.rules import every_rule
 
@@ -75,6 +80,16 @@ class Assembly:
     def rule(self, name: str, body: Body) -> Reference:
         """Add a rule."""
         self._rules.append(Rule(name, body))
+        return Reference(len(self._rules) - 1)
+
+    def limited(self, language: Expr, label: str, most_tokens: int | None) -> Body:
+        """A terminal whose text takes so many tokens at most; any number for None, and for 0 no text at all."""
+        if most_tokens is None:
+            return Terminal(language, label)
+        if most_tokens == 0:
+            return Parts(())
+        named = f"{label} of {most_tokens} tokens"
+        self._rules.append(Rule(named, Terminal(limited(language, most_tokens), label), Mark.LIMITED))
         return Reference(len(self._rules) - 1)
 
     def recursive(self, name: str, body: Callable[[Reference], Body]) -> Reference:

@@ -62,11 +62,11 @@ class Excluded(Rewriting):
 
     def rule(self, rule: Rule) -> Rule:
         """The rule without the words."""
-        if rule.mark in (Mark.PATTERN, Mark.HOST_NAME):
+        if rule.mark in (Mark.PATTERN, Mark.HOST_NAME, Mark.LIMITED):
             raise UnsupportedError(
-                "texts that no string may hold, beside strings of a format that is checked",
+                "texts that no string may hold, beside strings of a format that is checked and texts of limited tokens",
                 where=rule.name,
-                remedy='Leave out "format", or what is excluded.',
+                remedy='Leave out "format" and limits, or what is excluded.',
             )
         return replace(rule, body=self.body(rule.body))
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from guided.errors import GrammarError, UnsupportedError
 from guided.grammar.embed import embedded_rules
-from guided.grammar.ir import Body, Choice, Grammar, Reference, Repetition, Rule, Sequence, Terminal
+from guided.grammar.ir import Body, Choice, Grammar, Mark, Reference, Repetition, Rule, Sequence, Terminal
+from guided.grammar.limited import limited
 from guided.grammar.pieces import (
     Class,
     Definition,
@@ -87,7 +88,7 @@ def fold(definitions: Mapping[str, Definition], start: str, text: str) -> Folded
     used = _reachable(start, mentions)
     folded = _fold({name: definitions[name] for name in used})
     lowering = _Lowering(folded, {name: index for index, name in enumerate(used)})
-    own = tuple(Rule(name, lowering.rule(name, definitions[name].body)) for name in used)
+    own = tuple(Rule(name, lowering.rule(name, definitions[name].body), _mark(definitions[name].body)) for name in used)
     special = lowering.special.union(*(part.special_tokens for part in lowering.parts))
     holds_sentinel = any(part.holds_sentinel for part in lowering.parts)
     for piece in pieces_of(definitions[name].body for name in used):
@@ -101,6 +102,12 @@ def fold(definitions: Mapping[str, Definition], start: str, text: str) -> Folded
     notes = dict.fromkeys(note for part in lowering.parts for note in part.notes)
     rules = (*own, *lowering.embedded)
     return FoldedRules(rules, tuple(sorted(special)), holds_sentinel, tuple(notes), tuple(lowering.parts))
+
+
+def _mark(body: Piece) -> Mark | None:
+    """What a rule's body asks of the engine."""
+    limited = any(isinstance(piece, Regular) and piece.most_tokens is not None for piece in pieces_of([body]))
+    return Mark.LIMITED if limited else None
 
 
 def place_of(text: str, offset: int) -> str:
@@ -122,6 +129,9 @@ class RegularParts:
 
     def language(self, piece: Piece) -> Expr | None:
         """That of a piece; None where it is not regular for sure, or too big."""
+        if isinstance(piece, Regular):
+            # Whoever asks here reads texts: what they take in tokens is not asked.
+            return piece.language
         found = _regular(piece, self._folded)
         if found is None or (found.weight > MAX_FOLDED and not isinstance(piece, (Text, Class, Regular))):
             return None
@@ -143,6 +153,8 @@ class _Whole:
                     self.found[name] = self.language(self.definitions[name].body)
                 return self.found.get(name)
             case Special() | Whole():
+                return None
+            case Regular() if piece.most_tokens is not None:
                 return None
             case Repeated(body, low, high):
                 language = self.language(body)
@@ -208,6 +220,8 @@ def _fold(definitions: Mapping[str, Definition]) -> dict[str, _Folded]:
 def _regular(piece: Piece, folded: Mapping[str, _Folded]) -> _Folded | None:
     """The piece as one language, or None where it is not regular for sure, or too big."""
     match piece:
+        case Regular() if piece.most_tokens is not None:
+            return None
         case Text() | Class() | Regular():
             return _simple(piece)
         case Name(name):
@@ -325,6 +339,8 @@ class _Lowering:
                 return Choice(tuple(self.body(option) for option in options))
             case Whole(grammar, where):
                 return self.embed(grammar, where)
+            case Regular(language, label, most_tokens=int(most)):
+                return Terminal(limited(language, most), label)
             case Repeated(body, low, high):
                 return Repetition(self.body(body), low, high)
             case Special(names):

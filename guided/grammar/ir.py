@@ -263,7 +263,7 @@ Body: TypeAlias = AnyTerminal | Reference | Sequence | Choice | Repetition | Mem
 
 
 class Mark(Enum):
-    """What a rule means for the checker that runs beside the automaton (`guided.constraint.distinct.machine`).
+    """What a rule means for the checker that runs beside the automaton (`guided.constraint.machines`).
 
     The first four are rules that begin with the opening bracket and end *before* the closing one, which must follow
     the reference; then an open container is always a return into its caller, and the depth of a text can be counted.
@@ -290,6 +290,9 @@ class Mark(Enum):
     """
     HOST_NAME = "host name"
     """The same for internationalized host names."""
+    LIMITED = "text of so many tokens at most"
+    """Only says that some terminal of the rule is such (`guided.grammar.limited`), in none of the first four.
+    """
 
 
 @dataclass(frozen=True, slots=True, eq=False)

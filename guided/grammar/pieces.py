@@ -52,6 +52,8 @@ class Regular:
     label: str
     is_text: bool = True
     """Is it known to hold nothing but UTF-8?"""
+    most_tokens: int | None = None
+    """The tokens that a text of it may take.  Then it stands for itself, and is a part of no other regular language."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

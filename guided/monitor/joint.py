@@ -38,6 +38,11 @@ class GrammarLanguage:
     """A compiled grammar as a live language over bytes; special tokens are not text and cannot come."""
 
     def __init__(self, constraint: Constraint) -> None:
+        """Raises `UnsupportedError` for a grammar that limits tokens: a live language goes by bytes."""
+        if constraint.counts_tokens:
+            raise UnsupportedError(
+                "max_tokens in a part of a joint constraint, which goes by bytes", remedy="Leave max_tokens out."
+            )
         self.constraint = constraint
         self._steps: dict[int, int] = {}
         self._rests: dict[int, bytes] = {}

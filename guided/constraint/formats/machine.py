@@ -18,7 +18,7 @@ from guided.constraint.distinct.json_text import QUOTE
 from guided.constraint.distinct.token_texts import TokenTexts
 from guided.constraint.formats.completion import FormatCompletions
 from guided.constraint.formats.refusals import FormatRefusals
-from guided.constraint.product import ProductMachine
+from guided.constraint.product import ProductMachine, base_state, with_base
 from guided.errors import VocabularyError
 from guided.grammar.regular.expr import Expr, Kind
 from guided.kernels.data.layout import DEAD
@@ -91,26 +91,13 @@ class FormatMachine(ProductMachine[Text]):
     def why(self, text: Text, byte: int) -> str:
         """Why the side refuses a byte, after "it"."""
 
-    def _base_state(self, state: int) -> int:
-        machine: Machine = self.inner
-        while isinstance(machine, ProductMachine):
-            state = machine.split(state)[0]
-            machine = machine.inner
-        return state
-
-    def _with_base(self, state: int, machine: Machine, own: int) -> int:
-        """The state of a machine within that differs from another in the base machine's state."""
-        if not isinstance(machine, ProductMachine):
-            return own
-        inner, text = machine.split(state)
-        after = self._with_base(inner, machine.inner, own)
-        if isinstance(machine, FormatMachine) and not machine.reads_text(after):
-            text = None
-        return machine.join(after, text)
+    def kept_side(self, state: int, side: Text | None) -> Text | None:
+        """As `ProductMachine.kept_side`: none where no thread reads such a text."""
+        return side if self.reads_text(state) else None
 
     def reads_text(self, state: int) -> bool:
         """Does some thread of the other machine's state read such a text?"""
-        own = self._base_state(state)
+        own = base_state(self.inner, state)
         found = self._inside.get(own)
         if found is None:
             found = self._inside[own] = any(self._is_inside(thread[0]) for thread in self.base.threads(own))
@@ -129,7 +116,7 @@ class FormatMachine(ProductMachine[Text]):
         """The other machine's state of those threads that read none of them; `DEAD` when there are none."""
         found = self._others.get(state)
         if found is None:
-            own = self._base_state(state)
+            own = base_state(self.inner, state)
             threads = self.base.threads(own)
             kept = [thread for thread in threads if not self._is_inside(thread[0])]
             found = DEAD if not kept else state
@@ -138,7 +125,7 @@ class FormatMachine(ProductMachine[Text]):
                 for at, (lexer_state, continuation, obligation) in enumerate(kept):
                     scratch.thread_a[at] = lexer_state << 32 | obligation
                     scratch.thread_b[at] = continuation
-                found = self._with_base(state, self.inner, self.base.run(intern_state, len(kept)))
+                found = with_base(self.inner, state, self.base.run(intern_state, len(kept)))
             self._others[state] = found
         return found
 

@@ -89,6 +89,10 @@ class CanonicalConstraint:
     """
 
     def __init__(self, constraint: Constrains, tokenizer: CanonicalTokenizer, before: Sequence[int] = ()) -> None:
+        if getattr(constraint, "counts_tokens", False):
+            raise UnsupportedError(
+                "max_tokens in a canonical constraint, which reads the bytes of tokens", remedy="Leave max_tokens out."
+            )
         self.constraint = constraint
         self.tokenizer = tokenizer
         self.before = tuple(int(token) for token in before)

@@ -37,14 +37,15 @@ def ebnf(
     ``dialect`` says whose EBNF: XGrammar's, ``"iso"`` for ISO/IEC 14977, ``"w3c"`` for the notation of XML 1.0.  A
     start that is not given is ``root`` in XGrammar's, and the first rule in the others.
 
-    XGrammar's is that of 0.2.8.  Options: ``lazy`` and ``max_chars`` of rules that are regular; ``capture`` and
+    XGrammar's is that of 0.2.8.  Options: ``lazy``, ``max_chars`` and ``max_tokens`` of rules that are regular (a
+    token counts for the rule in which its first byte lies, and a limit always holds); ``capture`` and
     ``temperature`` change no text and become notes, as do look-aheads, which XGrammar does not enforce.  Macros:
     ``Regex``, ``Substring``, ``TagDispatch`` and, with ``special_tokens=vocabulary.special_tokens``, ``Token``,
     ``TokenTagDispatch``, ``ExcludeToken(...)*`` of special tokens.  Free text is UTF-8, and holds no special token that
     is not named.
 
     Raises `GrammarError` for what the notation does not have.  Raises `UnsupportedError` for XGrammar's
-    ``max_tokens``, for options of rules that are not regular, for one ``ExcludeToken``, for ids of tokens that are
+    ``max_tokens=0``, for options of rules that are not regular, for one ``ExcludeToken``, for ids of tokens that are
     text and for tags inside each other.  Anchors and look-around in patterns, which XGrammar passes over, are refused
     as well.  In the other notations exceptions ``A - B`` with a side that comes back to itself are, special sequences
     and constraints in prose.

@@ -1,7 +1,7 @@
 """The options of an EBNF rule, ``name[lazy, max_chars=10] ::= ...``: what they do to its language, and what they say.
 
-``lazy`` and ``max_chars`` change a language, of rules that are regular.  ``capture`` and ``temperature`` and what
-XGrammar prints for its own use change none: they become notes.  ``max_tokens`` counts tokens, which no language can.
+``lazy`` and ``max_chars`` change a language, and ``max_tokens`` limits its tokens, of rules that are regular.
+``capture`` and ``temperature`` and what XGrammar prints for its own use change none: they become notes.
 """
 
 from __future__ import annotations
@@ -45,11 +45,19 @@ class RuleOptions:
     capture: str | None = None
     marker_capture: str | None = None
     ending: RuleEnding | None = None
+    max_tokens: int | None = None
 
     @property
     def change_language(self) -> bool:
-        """Do they?"""
-        return self.lazy or self.max_chars is not None
+        """Do they, or limit its tokens?"""
+        return self.lazy or self.max_chars is not None or self.max_tokens is not None
+
+    @property
+    def shown(self) -> str:
+        """The first of those that do, as it is written."""
+        if self.lazy:
+            return "lazy"
+        return f"max_chars={self.max_chars}" if self.max_chars is not None else f"max_tokens={self.max_tokens}"
 
     @property
     def name_parts(self) -> bool:
@@ -64,7 +72,7 @@ class RuleOptions:
 
 
 def read_options(written: str, rule: str, where: str) -> RuleOptions:
-    """The options between brackets; raises `GrammarError`, and `UnsupportedError` for ``max_tokens``.
+    """The options between brackets; raises `GrammarError`, and `UnsupportedError` for ``max_tokens=0``.
 
     >>> read_options("[lazy, temperature=0.7]", "name", "line 1, column 1").notes
     ('rule name: temperature=0.7 is for the sampler and changes no text',)
@@ -82,11 +90,12 @@ def read_options(written: str, rule: str, where: str) -> RuleOptions:
         if name in found:
             raise GrammarError(f"rule {rule!r} has the option {name} twice", where=where, remedy="Keep one.")
         found[name] = match[2]
-    if "max_tokens" in found:
+    max_tokens = found.get("max_tokens")
+    if max_tokens is not None and int(max_tokens) == 0:
         raise UnsupportedError(
-            f"max_tokens={found['max_tokens']} of rule {rule!r} counts tokens, and a language knows none",
+            f"max_tokens=0 of rule {rule!r}, of which XGrammar reads the end of a token that begins before it",
             where=where,
-            remedy="Use max_chars=N, or a count of what the rule repeats, and limit tokens where you generate.",
+            remedy="Leave the rule out, or let it be 1 or more.",
         )
     said = {"temperature": "for the sampler", "capture": "for reading the text", "stop_capture": "for reading the text"}
     notes = []
@@ -101,6 +110,7 @@ def read_options(written: str, rule: str, where: str) -> RuleOptions:
         capture=_unquoted(found["capture"] or f'"{rule}"') if "capture" in found else None,
         marker_capture=_unquoted(found.get("stop_capture")),
         ending=_ending(found),
+        max_tokens=_number(found, "max_tokens"),
     )
 
 

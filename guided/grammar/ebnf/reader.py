@@ -118,17 +118,17 @@ class _Reader:
         for rule, chosen in changed.items():
             definition = definitions[rule]
             where = place_of(self.text, definition.offset)
-            option = "lazy" if chosen.lazy else f"max_chars={chosen.max_chars}"
+            option = chosen.shown
             inside = {piece.name for piece in pieces_of([definition.body]) if isinstance(piece, Name)}
             language = regular_language(definition.body, definitions)
             if language is None or self.reached(inside, definitions) & changed.keys():
-                what = "is not regular" if language is None else "names another with lazy or max_chars"
+                what = "is not regular" if language is None else "names another with lazy, max_chars or max_tokens"
                 raise UnsupportedError(
                     f"rule {rule!r} has the option {option} and {what}",
                     where=where,
                     remedy="Write a rule of characters, strings and repetitions, without recursion and special tokens.",
                 )
-            result[rule] = Regular(chosen.applied(language), f"{rule}[{option}]")
+            result[rule] = Regular(chosen.applied(language), f"{rule}[{option}]", most_tokens=chosen.max_tokens)
         return result
 
     def reached(self, names: set[str], definitions: Mapping[str, Definition]) -> set[str]:

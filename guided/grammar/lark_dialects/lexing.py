@@ -14,7 +14,7 @@ other is: the other's texts that go on are taken out of it.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from guided.errors import LimitError, UnsupportedError
 from guided.grammar.lark_dialects.positions import Position, Positions
@@ -88,7 +88,7 @@ class _Settling:
         for one, other in pairs:
             self.check(one, other)
         new = {
-            id(leaf.piece): Regular(self.languages[leaf], leaf.piece.label, leaf.piece.is_text)
+            id(leaf.piece): replace(leaf.piece, language=self.languages[leaf])
             for leaf in self.positions.leaves
             if isinstance(leaf.piece, Regular)
         }

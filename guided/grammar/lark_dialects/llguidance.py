@@ -21,6 +21,7 @@ from guided.grammar.lark_dialects.rules import (
     Lowered,
     check_options,
     embedded,
+    most_tokens,
     named_rule,
     note_attributes,
     special_piece,
@@ -138,7 +139,8 @@ class _Lowering:
                 where=self.inputs.place(rule.offset),
                 remedy="Give them to a rule without one that it names.",
             )
-        if attributes.get("max_tokens") == "0":
+        most = most_tokens(rule)
+        if most == 0:
             return _NOTHING
         if "max_chars" in attributes:
             raise GrammarError(
@@ -153,13 +155,13 @@ class _Lowering:
             language, is_text = self.terminals.language(rule.body)
             if rule.marker is not None:
                 language = concat(language, self.terminals.language(rule.marker)[0])
-            return self.lexeme(Regular(shortest_matches(language), rule.name, is_text), rule.offset, lazy=True)
-        if "temperature" in attributes:
+            return self.lexeme(Regular(shortest_matches(language), rule.name, is_text, most), rule.offset, lazy=True)
+        if "temperature" in attributes or most is not None:
             body = _unwrapped(rule.body)
-            if isinstance(body, (Json, Nested, OtherGrammar)):
+            if isinstance(body, (Json, Nested, OtherGrammar)) and most is None:
                 return self.whole(body, joins=False)
             language, is_text = self.terminals.language(rule.body)
-            return self.lexeme(Regular(language, rule.name, is_text), rule.offset)
+            return self.lexeme(Regular(language, rule.name, is_text, most), rule.offset)
         return self.piece(rule.body)
 
     def stopped(self, rule: RuleDefinition) -> Piece:
@@ -175,9 +177,9 @@ class _Lowering:
         language, is_text = self.terminals.language(rule.body)
         if marker.text:
             language = shortest_matches(concat(language, self.terminals.language(marker)[0]))
-            return self.lexeme(Regular(language, rule.name, is_text), rule.offset, lazy=True)
+            return self.lexeme(Regular(language, rule.name, is_text, most_tokens(rule)), rule.offset, lazy=True)
         lexeme = Lexeme(self.inputs.place(rule.offset), at_end=True)
-        return self.known(Regular(language, rule.name, is_text), lexeme)
+        return self.known(Regular(language, rule.name, is_text, most_tokens(rule)), lexeme)
 
     def takes_back(self, rule: RuleDefinition, offset: int) -> UnsupportedError:
         return UnsupportedError(

@@ -31,6 +31,7 @@ __all__ = [
     "Lowered",
     "check_options",
     "embedded",
+    "most_tokens",
     "named_rule",
     "note_attributes",
     "special_piece",
@@ -116,18 +117,18 @@ def stands_for_text(node: object) -> bool:
 
 
 def note_attributes(definition: RuleDefinition, inputs: Inputs) -> None:
-    """Say what changes no text; raises `UnsupportedError` for ``max_tokens``."""
+    """Say what changes no text."""
     attributes = definition.attributes
     said = {"temperature": "for the sampler", "capture": "for reading the text", "stop_capture": "for reading the text"}
     for name, purpose in said.items():
         if name in attributes:
             inputs.notes.append(f"rule {definition.name}: {name}={attributes[name]} is {purpose} and changes no text")
-    if "max_tokens" in attributes:
-        raise UnsupportedError(
-            f"max_tokens of rule {definition.name!r} counts tokens, and a language knows none",
-            where=inputs.place(definition.offset),
-            remedy="Count characters in the pattern, /(.|\\n){0,1000}/, and limit tokens where you generate.",
-        )
+
+
+def most_tokens(definition: RuleDefinition) -> int | None:
+    """The tokens that a text of the rule may take."""
+    written = definition.attributes.get("max_tokens")
+    return None if written is None else int(str(written))
 
 
 def named_rule(rule: RuleDefinition, terminals: Terminals, hides_stop: bool) -> NamedRule | None:

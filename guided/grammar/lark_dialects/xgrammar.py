@@ -16,6 +16,7 @@ from guided.grammar.lark_dialects.rules import (
     Lowered,
     check_options,
     embedded,
+    most_tokens,
     named_rule,
     note_attributes,
     special_piece,
@@ -115,6 +116,9 @@ class _Lowering:
             found, "start", Peer.XGRAMMAR, rules, {name: piece.language for name, piece in bounded.items()}
         )
         narrowed = {name: Definition(piece, found[name].offset) for name, piece in bounded.items()}
+        for rule in self.rules.values():
+            if "max_tokens" in rule.attributes and rule.name in found:
+                narrowed[rule.name] = self.within_tokens(rule, {**found, **narrowed})
         return Lowered({**found, **narrowed}, tuple(self.inputs.notes), named)
 
     # Rules
@@ -162,6 +166,21 @@ class _Lowering:
             )
         limit = int(str(rule.attributes["max_chars"]))
         return Regular(ended_after(language, limit), f"{rule.name}[max_chars={limit}]")
+
+    def within_tokens(self, rule: RuleDefinition, found: dict[str, Definition]) -> Definition:
+        most = most_tokens(rule)
+        language = regular_language(found[rule.name].body, found)
+        others = {other.name for other in self.rules.values() if "max_tokens" in other.attributes and other is not rule}
+        reads_more = rule.name == "start" and self.skip is not None
+        if not most or language is None or reads_more or self.reaches(rule, others):
+            what = "may take none" if not most else "is not regular" if language is None else "names another"
+            raise UnsupportedError(
+                f"max_tokens of rule {rule.name!r}, which {'ignores text around' if reads_more else what}",
+                where=self.inputs.place(rule.offset),
+                remedy="Give it to a rule that is one terminal, other than start: 1 or more tokens of a pattern.",
+            )
+        piece = Regular(language, f"{rule.name}[max_tokens={most}]", most_tokens=most)
+        return Definition(piece, rule.offset)
 
     def reaches(self, rule: RuleDefinition, others: set[str]) -> bool:
         seen: set[str] = set()

@@ -13,8 +13,9 @@ from typing import Any
 from guided.errors import GrammarError, LimitError, UnsupportedError
 from guided.grammar.ebnf import ebnf
 from guided.grammar.embed import Assembly
-from guided.grammar.ir import Body, Choice, Grammar, Repetition, Terminal
+from guided.grammar.ir import Body, Choice, Grammar, Repetition
 from guided.grammar.regex import regex
+from guided.grammar.regular.expr import Expr
 from guided.grammar.regular.lengths import with_length
 from guided.grammar.regular.texts import CHARACTER
 from guided.grammar.structural_tag.fields import Fields, below, checked_text, placed
@@ -136,21 +137,16 @@ class Reader:
         fields.only(("type", "excludes", "max_tokens", "max_chars"))
         words = innermost([*fields.words("excludes"), *ends])
         most = fields.count("max_chars")
-        if self._no_tokens(fields) or most == 0:
+        if most == 0:
+            fields.count("max_tokens")
             return _NOTHING
         language = text_without(words)
-        return Terminal(language if most is None else with_length(language, CHARACTER, 0, most), "text")
+        return self._free(fields, language if most is None else with_length(language, CHARACTER, 0, most))
 
-    def _no_tokens(self, fields: Fields) -> bool:
-        """May there be no token at all?  Other limits are refused: a grammar knows no tokens."""
+    def _free(self, fields: Fields, language: Expr) -> Body:
+        """Free text, of so many tokens at most as there may be."""
         most = fields.count("max_tokens")
-        if most:
-            raise UnsupportedError(
-                f"a limit of {most} tokens: how a text is cut into tokens is no part of a grammar",
-                where=fields.at("max_tokens"),
-                remedy='Limit the characters, by "max_chars" of "any_text", or the tokens of the whole answer.',
-            )
-        return most == 0
+        return self._assembly.limited(language, "text" if most is None else f"the text of {fields.pointer}", most)
 
     def _json_schema(self, fields: Fields, ends: _Ends) -> Body:
         return self._assembly.embed(self._json.read(fields))
@@ -341,7 +337,7 @@ class Reader:
     def _any_tokens(self, fields: Fields, ends: _Ends) -> Body:
         fields.only(("type", "exclude_tokens", "max_tokens"))
         self._leave_out(fields)
-        return _NOTHING if self._no_tokens(fields) else Terminal(TEXT, "text")
+        return self._free(fields, TEXT)
 
     def _leave_out(self, fields: Fields) -> None:
         """Free text, which holds no special token: neither those that are excluded nor others."""

@@ -11,11 +11,11 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from guided.errors import GrammarError
+from guided.errors import GrammarError, UnsupportedError
 from guided.grammar.embed import Assembly
 from guided.grammar.ir import Body, Grammar, Terminal
 from guided.grammar.tags.delimiters import Delimiter, Piece, parts_of, pieces_of, sequence, shown
-from guided.grammar.tags.free_text import innermost, text_up_to, text_without
+from guided.grammar.tags.free_text import innermost, overlap, text_up_to, text_without
 from guided.grammar.tags.text_with_tags import TextWithTags, choice
 
 __all__ = ["Tag", "content_and_end", "tags"]
@@ -27,7 +27,7 @@ class Tag:
 
     ``begin`` and ``end`` are text, a `guided.special_token`, or a sequence of both; ``end`` may be empty, and a set of
     them is any one.  ``content`` is any grammar without a lexer; None is free text, which ends where an end first
-    occurs.
+    occurs, and in which ``max_tokens`` tokens at most begin.
 
     >>> import guided
     >>> grammar = guided.tags([Tag("<year>", guided.regex("[0-9]{4}"), "</year>")])
@@ -40,6 +40,7 @@ class Tag:
     begin: Delimiter
     content: Grammar | None = None
     end: Delimiter | Set[Delimiter] = ""
+    max_tokens: int | None = None
 
 
 def tags(
@@ -102,24 +103,37 @@ def tags(
     for number, (tag, end) in enumerate(zip(each, ends, strict=True)):
         if not begins[number]:
             raise GrammarError("a tag begins with nothing", where=f"tag {number}", remedy="Give it a begin.")
-        rests.append(assembly.rule(shown(begins[number]), content_and_end(assembly, tag.content, end, number)))
+        rests.append(
+            assembly.rule(shown(begins[number]), content_and_end(assembly, tag.content, end, number, tag.max_tokens))
+        )
     text = TextWithTags(assembly, begins, _triggers(begins, triggers, left_out), rests, left_out)
     if not free_text:
         start = text.side_by_side(separator, at_least_one, at_most_one or stop_after_first)
     else:
         start = text.mixed(at_least_one, at_most_one, stop_after_first)
     contents = [tag.content and tag.content.key for tag in each]
-    source = (plain(begins), list(map(plain, ends)), contents, *options.values())
+    limits = [tag.max_tokens for tag in each]
+    source = (plain(begins), list(map(plain, ends)), contents, limits, *options.values())
     return assembly.finish(start, source=source, rebuild=(tags, (each,), options))
 
 
-def content_and_end(assembly: Assembly, content: Grammar | None, ends: Sequence[Sequence[Piece]], number: int) -> Body:
+def content_and_end(
+    assembly: Assembly,
+    content: Grammar | None,
+    ends: Sequence[Sequence[Piece]],
+    number: int,
+    max_tokens: int | None = None,
+) -> Body:
     """A tag's content and one of its ends; free content ends where the first piece of one first occurs.
 
     Raises `GrammarError` for free content without an end.
     """
     where = f"tag {number}"
     if content is not None:
+        if max_tokens is not None:
+            raise GrammarError(
+                "max_tokens beside a content", where=where, remedy="Leave one out: it limits the tokens of free text."
+            )
         closing = choice([sequence(parts_of(assembly, end)) for end in ends])
         return sequence([assembly.embed(content, where=where), closing])
     if not all(ends):
@@ -130,12 +144,18 @@ def content_and_end(assembly: Assembly, content: Grammar | None, ends: Sequence[
             raise GrammarError(
                 f"the end {word!r} is never read in full: it holds another", where=where, remedy="Remove one of them."
             )
+    if max_tokens is not None:
+        after = choice([sequence(parts_of(assembly, end)) for end in ends])
+        return sequence([_limited(assembly, words, max_tokens, where), after])
     return choice([sequence([*_free_up_to(assembly, end[0], words), *parts_of(assembly, end[1:])]) for end in ends])
 
 
-def free_up_to(assembly: Assembly, piece: Piece) -> list[Body]:
+def free_up_to(assembly: Assembly, piece: Piece, max_tokens: int | None) -> list[Body]:
     """Free text, and the piece where it first occurs."""
-    return _free_up_to(assembly, piece, [piece] if isinstance(piece, str) else [])
+    words = [piece] if isinstance(piece, str) else []
+    if max_tokens is not None:
+        return [_limited(assembly, words, max_tokens, "thinking"), *parts_of(assembly, [piece])]
+    return _free_up_to(assembly, piece, words)
 
 
 def _free_up_to(assembly: Assembly, piece: Piece, words: Sequence[str]) -> list[Body]:
@@ -143,6 +163,20 @@ def _free_up_to(assembly: Assembly, piece: Piece, words: Sequence[str]) -> list[
     if isinstance(piece, str):
         return [Terminal(text_up_to(piece, words), f"text up to {piece!r}")]
     return [Terminal(text_without(words), "text"), assembly.embed(piece)]
+
+
+def _limited(assembly: Assembly, words: Sequence[str], max_tokens: int, where: str) -> Body:
+    """Text of some tokens without any of the words, one of which comes behind it."""
+    if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 0:
+        raise GrammarError(f"max_tokens={max_tokens!r}", where=where, remedy="Pass a number of tokens, 0 or more.")
+    if overlap(words):
+        # Behind text that holds none, a word would not be the first where the text ends in the beginning of one.
+        raise UnsupportedError(
+            f"max_tokens before {' or '.join(map(repr, words))}, the end of which begins one",
+            where=where,
+            remedy="Let the text end otherwise, with a special token for instance, or leave max_tokens out.",
+        )
+    return assembly.limited(text_without(words), where, max_tokens)
 
 
 def plain(delimiters: Sequence[Sequence[Piece]]) -> list[list[tuple[str, str]]]:

@@ -23,12 +23,14 @@ def think(
     end: Delimiter = "</think>",
     separator: str | None = None,
     optional: bool = False,
+    max_tokens: int | None = None,
 ) -> Grammar:
     """Free text between ``begin`` and the first ``end``, and after it a text of ``grammar``.
 
     ``begin`` and ``end`` are text, or special tokens where the model's tokenizer has them so:
     ``guided.special_token("</think>")``.  ``begin=None``: the prompt ended with it already.  ``separator`` is the text
-    between ``end`` and the answer; None is up to two line ends.  ``optional`` allows the answer alone.
+    between ``end`` and the answer; None is up to two line ends.  ``optional`` allows the answer alone.  Of the free
+    text ``max_tokens`` tokens at most begin in it.
 
     Raises `UnsupportedError` for a grammar with a lexer (Lark), which cannot be a part of another.
 
@@ -49,13 +51,15 @@ def think(
         between = repeat(between, 0, MAX_NEWLINES)
     parts: list[Body] = [
         *parts_of(assembly, opening),
-        *free_up_to(assembly, closing[0]),
+        *free_up_to(assembly, closing[0], max_tokens),
         *parts_of(assembly, closing[1:]),
         *([] if separator == "" else [Terminal(between, "line ends" if separator is None else repr(separator))]),
         answer,
     ]
     body = sequence(parts)
     start = assembly.rule("thinking and an answer", Choice((body, answer)) if optional else body)
-    source = (plain((opening, closing)), separator, optional)
-    options = {"begin": begin, "end": end, "separator": separator, "optional": optional}
+    source = (plain((opening, closing)), separator, optional, max_tokens)
+    options = {
+        "begin": begin, "end": end, "separator": separator, "optional": optional, "max_tokens": max_tokens,
+    }  # fmt: skip
     return assembly.finish(start, source=source, rebuild=(think, (grammar,), options))

@@ -10,6 +10,7 @@ import numpy as np
 from guided.constraint.compile import compile as compile_constraint
 from guided.constraint.protocol import Constrains
 from guided.grammar.ir import Grammar
+from guided.grammar.limited import unlimited
 from guided.grammar.regular.derivative import edges
 from guided.grammar.regular.expr import Expr
 from guided.vocab.vocabulary import Vocabulary
@@ -72,7 +73,7 @@ class GrammarLeaf:
 
     def __init__(self, grammar: Grammar) -> None:
         # A value without the space around it has the key of the grammar with it.
-        self._constraint: Constrains = compile_constraint(replace(grammar, key=None), _bytes())
+        self._constraint: Constrains = compile_constraint(unlimited(replace(grammar, key=None)), _bytes())
         row = np.zeros(self._constraint.vocabulary.n_words, np.uint32)
         self._constraint.fill_mask(self._constraint.start, row)
         self.first = int.from_bytes(row.tobytes(), "little") & _ALL_BYTES

@@ -129,7 +129,7 @@ def test_it_refuses_where_the_lexer_matters(text: str, place: str, words: str) -
     ("text", "error", "place", "words"),
     [
         ('start: "a" b', GrammarError, "line 1, column 12", "'b' is not defined"),
-        ("start: a\na[max_tokens=3]: /x/", UnsupportedError, "line 2, column 1", "counts tokens"),
+        ("start: a\na[max_tokens=3]: b\nb: /x/", GrammarError, "line 2, column 18", "stands in a terminal"),
         ("start: a\na[stop=\"x\"]: /b/", UnsupportedError, "line 1, column 8", "takes back"),
         ("start: a \"x\"?\na[stop=\"x\"]: /b/", UnsupportedError, "line 1, column 8", "takes back"),
         ("start: a \"x\"\na[stop=/x/]: /b/", UnsupportedError, "line 1, column 8", "takes back"),
