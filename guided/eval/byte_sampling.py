@@ -50,7 +50,7 @@ def compile_bytes(grammar: Grammar) -> Constraint:
     Limits on tokens are left out: no text tells how a tokenizer cuts it.
     """
     import guided
-    from guided.grammar.limited import unlimited
+    from guided.grammar.limited.unlimited import unlimited
 
     grammar = unlimited(grammar)
 

@@ -24,7 +24,7 @@ from guided.grammar.ir import (
     Terminal,
 )
 from guided.grammar.ir import Sequence as Parts
-from guided.grammar.limited import limited
+from guided.grammar.limited.terminals import limited
 from guided.grammar.regular.expr import Expr
 from guided.grammar.rewriting import Rewriting
 from guided.grammar.rules import every_rule

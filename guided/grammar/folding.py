@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from guided.errors import GrammarError, UnsupportedError
 from guided.grammar.embed import embedded_rules
 from guided.grammar.ir import Body, Choice, Grammar, Mark, Reference, Repetition, Rule, Sequence, Terminal
-from guided.grammar.limited import limited
+from guided.grammar.limited.terminals import limited
 from guided.grammar.pieces import (
     Class,
     Definition,

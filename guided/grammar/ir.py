@@ -291,7 +291,7 @@ class Mark(Enum):
     HOST_NAME = "host name"
     """The same for internationalized host names."""
     LIMITED = "text of so many tokens at most"
-    """Only says that some terminal of the rule is such (`guided.grammar.limited`), in none of the first four.
+    """Only says that some terminal of the rule is such (`guided.grammar.limited.terminals`), in none of the first four.
     """
 
 

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from guided.grammar.ir import Body, Choice, Grammar, Mark, Repetition, Rule, Terminal
 from guided.grammar.ir import Sequence as Parts
-from guided.grammar.limited import limited
+from guided.grammar.limited.terminals import limited
 from guided.grammar.regular.expr import Expr, alternation, concat, literal, repeat
 
 Text: TypeAlias = Any

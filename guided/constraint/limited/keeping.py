@@ -9,7 +9,7 @@ from guided.automata.lexer.distances import minimum, shortest
 from guided.constraint.limited.spans import Spans
 from guided.errors import LimitError, VocabularyError
 from guided.grammar.ir import Body, Choice, Grammar, Mark, Repetition, Rule, Sequence, Terminal
-from guided.grammar.limited import most_tokens
+from guided.grammar.limited.terminals import most_tokens
 from guided.grammar.rules import every_rule
 from guided.vocab.spelled import spell
 

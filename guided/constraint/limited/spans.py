@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from guided.automata.lexer.distances import measure, minimum
 from guided.constraint.product import ProductMachine, base_state, with_base
-from guided.grammar.limited import most_tokens
+from guided.grammar.limited.terminals import most_tokens
 from guided.grammar.regular.expr import Expr
 from guided.kernels.data.layout import DEAD, FAR
 from guided.kernels.parsing.threads import intern_state

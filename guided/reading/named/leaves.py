@@ -10,7 +10,7 @@ import numpy as np
 from guided.constraint.compile import compile as compile_constraint
 from guided.constraint.protocol import Constrains
 from guided.grammar.ir import Grammar
-from guided.grammar.limited import unlimited
+from guided.grammar.limited.unlimited import unlimited
 from guided.grammar.regular.derivative import edges
 from guided.grammar.regular.expr import Expr
 from guided.vocab.vocabulary import Vocabulary

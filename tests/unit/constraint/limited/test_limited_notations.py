@@ -15,7 +15,7 @@ from guided.constraint.spelling.canonical import CanonicalConstraint
 from guided.errors import GrammarError, UnsupportedError, VocabularyError
 from guided.eval.byte_sampling import compile_bytes
 from guided.grammar.excluded import excluding
-from guided.grammar.limited import unlimited
+from guided.grammar.limited.unlimited import unlimited
 from guided.grammar.tags import Tag
 from guided.monitor.joint import GrammarLanguage
 from guided.testing import check_constraint

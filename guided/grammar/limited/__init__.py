@@ -1,0 +1,1 @@
+"""Texts that take a number of tokens at most, as grammars say it."""
