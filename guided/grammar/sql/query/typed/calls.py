@@ -477,7 +477,7 @@ def _aggregates(dialect: TypedDialect, catalog: Catalog, expression: Node) -> li
     windowed = dialect.system.aggregates.keys() - dialect.system.no_windows - bare
     window = seq(
         Name(FunctionName(windowed, "window"), Spelled.WORD), _OPEN, choice(every, some), closed,
-        maybe(where), over(expression), Action(end_kind),
+        maybe(where), over(dialect, expression), Action(end_kind),
     )  # fmt: skip
     share = choice(*numbers_of(dialect))
     if not dialect.system.lists:
@@ -500,7 +500,7 @@ def _aggregates(dialect: TypedDialect, catalog: Catalog, expression: Node) -> li
 def _window_function(dialect: TypedDialect, expression: Node, *shortest: str) -> Node:
     name = Name(FunctionName(dialect.system.windows, "window", shortest=shortest), Spelled.WORD)
     closed = seq(Action(end_call), _CLOSE)
-    return seq(name, _OPEN, choice(seq(), arguments(expression)), closed, over(expression), Action(end_kind))
+    return seq(name, _OPEN, choice(seq(), arguments(expression)), closed, over(dialect, expression), Action(end_kind))
 
 
 def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:

@@ -28,6 +28,7 @@ from guided.grammar.attributed.nodes import (
 from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query.typed import alternatives, frames, new_names, queries
 from guided.grammar.sql.query.typed import changes as do
+from guided.grammar.sql.query.typed.arrows import arrows
 from guided.grammar.sql.query.typed.calls import (
     COMMA,
     call,
@@ -177,7 +178,8 @@ def expression(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule)
     signs = choice(*(seq(Action(do.sign(text)), Sign(text)) for text in "-+"))
     prefixes = Star(choice(seq(Action(do.negation), words("NOT")), signs))
     one = seq(prefixes, _operand(dialect, catalog, body, query), _behind(dialect, body, query))
-    return seq(one, _rows(dialect, one, body, query)), one
+    steps = (arrows(),) if dialect.system.lists else ()
+    return seq(one, _rows(dialect, one, body, query), *steps), one
 
 
 def beginning_with(dialect: TypedDialect, first: Node, one: Node, body: Node, query: Node) -> Node:
@@ -253,7 +255,8 @@ def _row(dialect: TypedDialect, one: Node, body: Node, query: Node) -> Node:
     simple = choice(*(_heard(word) for word in dialect.patterns if " " not in word))
     escape = maybe(Action(do.pattern_ends), Action(do.untraced), words("ESCAPE"), Literal(LiteralForm.STRING, Escape()))
     # Where a comparison with ANY or ALL binds in its own way it is an operator of its own.
-    quantified = "quantified" in dialect.system.levels
+    levels = dialect.system.levels
+    quantified = "quantified" in levels
     right = one if quantified else choice(one, several)
     like = choice(seq(patterns, one, escape), *globs, *(() if quantified else (seq(simple, several),)))
     matches = choice(
@@ -270,6 +273,7 @@ def _row(dialect: TypedDialect, one: Node, body: Node, query: Node) -> Node:
         "disjunction": seq(Action(do.operator("or")), words("OR"), one),
         "like": seq(Action(do.operator("like")), not_, like),
         "~": seq(Action(do.operator("~")), matches, one),
+        **({"among": seq(Action(do.operator("among")), not_, words("IN"), one)} if "among" in levels else {}),
         "between": seq(Action(do.operator("between")), not_, words("BETWEEN"), one),
         "is": seq(Action(do.operator("is")), words("IS"), not_, words("DISTINCT FROM"), one),
     }

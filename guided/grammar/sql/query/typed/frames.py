@@ -36,6 +36,7 @@ __all__ = [
     "Calling",
     "Operand",
     "Wait",
+    "alone",
     "as_condition",
     "at_column",
     "at_operand",
@@ -65,6 +66,8 @@ CONDITION = only("bool")
 UNKNOWN = "?"
 """The type of a column alone in SELECT, which only FROM will tell."""
 _TIGHTEST = LEVELS["sign"]
+_LOOSER = -1
+"""More loosely than any operator binds."""
 QUANTIFIED = LEVELS["in"]
 """How tightly an operator may bind behind ``quantified``: one as tight would belong to it, ANY ((array) || 'x')."""
 
@@ -363,6 +366,12 @@ def as_condition(operand: Operand, operator: str) -> Operand:
     """The expression behind such a test."""
     tightest = operand.system.levels[operator] if operand.system.layered else _TIGHTEST
     return operand._replace(type="bool", tight=False, label=("", 0), bound=False, tightest=tightest, asks=Asks.NOTHING)
+
+
+def alone(operand: Operand) -> Operand:
+    """The expression as an operand behind which no operator, cast or subscript follows."""
+    found = operand._replace(tight=False, label=("", 0), column=None, bound=False, indexed=False, asks=Asks.NOTHING)
+    return found._replace(tightest=_LOOSER)
 
 
 def whole(operand: Operand) -> Operand | None:

@@ -168,7 +168,10 @@ def reads_itself(query: Query) -> bool:
 
 def may_open(query: Query) -> Query | None:
     """Where a bracket may stand around an operand: behind it `deeper` goes on."""
-    return begins("(")(query) if query.depth < MOST_DEPTH else None
+    top = query.top
+    # Behind IN it would be that of a list of values.
+    is_listed = bool(top.waits) and top.waits[-1].operator == "among"
+    return begins("(")(query) if query.depth < MOST_DEPTH and not is_listed else None
 
 
 def deeper(query: Query) -> Query | None:

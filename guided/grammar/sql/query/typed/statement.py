@@ -147,7 +147,7 @@ def _core(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule, one:
 
     distinct = seq(Action(may_be_distinct), words("DISTINCT"), choice(Action(clauses.distinct), on))
     where = seq(words("WHERE"), Action(clauses.begin_where), body, Action(do.end))
-    named = defined_windows(body)
+    named = defined_windows(dialect, body)
     qualify = (_qualify(dialect, catalog, body, query, one),) if dialect.system.qualify else ()
     drawn = (sampled_result(),) if dialect.system.from_first else ()
     bound = seq(Action(clauses.bound), maybe(where), _group(dialect, catalog, body), named, *qualify, *drawn)

@@ -25,6 +25,7 @@ from guided.grammar.attributed.nodes import (
 )
 from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query.typed import changes as do
+from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.literals import Size, TypedText
 from guided.grammar.sql.query.typed.scope import Clause, Query, Term
 from guided.grammar.sql.query.typed.types import SORTABLE
@@ -71,12 +72,15 @@ def directed(term: Node) -> Node:
     return seq(term, direction, maybe(words("NULLS"), choice(words("FIRST"), words("LAST"))))
 
 
-def over(expression: Node) -> Node:
+def over(dialect: TypedDialect, expression: Node) -> Node:
     """OVER and a window, or the name of one."""
-    frame = _frames()[0]
-    copies = seq(Name(_Copied(ordered=False)), maybe(frame)), seq(Name(_Copied(ordered=True)), _ordered(expression))
+    frame = _frames(dialect)[0]
+    copies = (
+        seq(Name(_Copied(ordered=False)), maybe(frame)),
+        seq(Name(_Copied(ordered=True)), _ordered(dialect, expression)),
+    )
     # A name would need its definition.
-    bracket = seq(_OPEN, Choice((_window(expression), *copies), lambda query: 0), _CLOSE)
+    bracket = seq(_OPEN, Choice((_window(dialect, expression), *copies), lambda query: 0), _CLOSE)
     return seq(words("OVER"), Choice((bracket, Name(_WindowName())), lambda query: 0))
 
 
@@ -84,14 +88,20 @@ def _between(unit: str, first: Node, last: Node) -> Node:
     return seq(words(unit), choice(first, seq(words("BETWEEN"), first, words("AND"), last)))
 
 
-def _frames() -> tuple[Node, Node, Node]:
+def _frames(dialect: TypedDialect) -> tuple[Node, Node, Node]:
     """What a frame may be: of any window, of one with an order, and of one whose order is by a date or time."""
     size = Literal(LiteralForm.NUMBER, Size(0, 9999))
     begin = choice(words("UNBOUNDED PRECEDING"), words("CURRENT ROW"))
     end = choice(words("UNBOUNDED FOLLOWING"), words("CURRENT ROW"))
     first = choice(begin, seq(size, words("PRECEDING")))
     last = choice(end, seq(size, words("FOLLOWING")))
-    span = seq(words("INTERVAL"), Literal(LiteralForm.STRING, _Span("'interval", "interval"), hears=True))
+    text = Literal(LiteralForm.STRING, _Span("'interval", "interval"), hears=True)
+    units = choice(*map(words, dialect.span_units))
+    span = seq(
+        words("INTERVAL"), choice(text, *(seq(Literal(one, Size(0, 9999)), units) for one in dialect.span_forms))
+    )
+    if not dialect.system.lists:
+        span = choice(span, text)
     spans = _between("RANGE", choice(begin, seq(span, words("PRECEDING"))), choice(end, seq(span, words("FOLLOWING"))))
     without = maybe(
         words("EXCLUDE"), choice(words("CURRENT ROW"), words("GROUP"), words("TIES"), words("NO OTHERS"))
@@ -103,8 +113,8 @@ def _frames() -> tuple[Node, Node, Node]:
     return frame, ordered, seq(Action(_by_moment), spans, without)
 
 
-def _window(expression: Node) -> Node:
-    return seq(_parted(expression), choice(seq(), _frames()[0], _ordered(expression)))
+def _window(dialect: TypedDialect, expression: Node) -> Node:
+    return seq(_parted(expression), choice(seq(), _frames(dialect)[0], _ordered(dialect, expression)))
 
 
 def _parted(expression: Node) -> Node:
@@ -112,9 +122,9 @@ def _parted(expression: Node) -> Node:
     return maybe(words("PARTITION BY"), by)
 
 
-def _ordered(expression: Node) -> Node:
+def _ordered(dialect: TypedDialect, expression: Node) -> Node:
     """An order and its frame."""
-    _, frame, moving = _frames()
+    _, frame, moving = _frames(dialect)
     term = directed(seq(Action(_begin_term), expression, Action(_end_term)))
     more = seq(_COMMA, term, Star(seq(_COMMA, term)), maybe(frame))
     return seq(words("ORDER BY"), term, choice(seq(), frame, moving, more))
@@ -204,12 +214,12 @@ class _NewWindow:
         return missing or [letter for letter in _LETTERS if letter not in query.defined_windows]
 
 
-def defined_windows(expression: Node) -> Node:
+def defined_windows(dialect: TypedDialect, expression: Node) -> Node:
     """The clause WINDOW, or nothing where no name waits for it."""
     term = directed(seq(Action(_begin_term), expression, Action(_end_term)))
     order = maybe(words("ORDER BY"), listed(term, _COMMA))
     window = choice(
-        seq(Action(_defines()), _window(expression)),
+        seq(Action(_defines()), _window(dialect, expression)),
         seq(Action(_defines(False)), _parted(expression), order),
         seq(Action(_defines(True)), _parted(expression)),
     )

@@ -15,7 +15,7 @@ _WORDS = {
     "real": "float4", "float": "float4", "float4": "float4", "double": "float8", "float8": "float8", "text": "text",
     "varchar": "text", "string": "text", "date": "date", "timestamp": "timestamp", "datetime": "timestamp",
     "timestamptz": "timestamptz", "time": "time", "timetz": "timetz", "interval": "interval", "boolean": "bool",
-    "bool": "bool", "json": "json", "uuid": "uuid", "blob": "bytea",
+    "bool": "bool", "json": "jsonb", "uuid": "uuid", "blob": "bytea",
 }  # fmt: skip
 _PHRASES = {
     "DOUBLE PRECISION": "float8", "CHARACTER VARYING": "text", "TIMESTAMP WITH TIME ZONE": "timestamptz",

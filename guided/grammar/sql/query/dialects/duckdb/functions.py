@@ -8,7 +8,7 @@ literals of a spelling of their own: ``'field`` of a date, ``'part`` of one that
 
 from __future__ import annotations
 
-__all__ = ["AGGREGATES", "ORDERED_SETS", "ROW_SETS", "SCALARS", "WINDOWS"]
+__all__ = ["AGGREGATES", "OF_LISTS", "ORDERED_SETS", "ROW_SETS", "SCALARS", "WINDOWS"]
 
 SCALARS = """
 abs: int2>int2; int4>int4; int8>int8; int16>int16; float4>float4; float8>float8; numeric>numeric; numeric2>numeric2;
@@ -62,7 +62,7 @@ rpad: text int4 text>text
 replace: text text text>text
 translate: text text text>text
 reverse: text>text
-repeat: text int8>text
+repeat: text int8>text; never any>never
 strpos: text text>int8
 instr: text text>int8
 starts_with: text text>bool
@@ -128,9 +128,9 @@ to_minutes: int8>interval
 to_seconds: float8>interval
 to_weeks: int4>interval; int8>interval
 to_timestamp: float8>timestamptz
-json_extract: json int8>json; json 'path>json
-json_extract_string: json int8>text; json 'path>text
-json_keys: json>_text; json 'path>_text
+json_extract: jsonb int8>jsonb; jsonb 'path>jsonb
+json_extract_string: jsonb int8>text; jsonb 'path>text
+json_keys: jsonb>_text; jsonb 'path>_text
 list_contains: anyarray anyelement>bool
 array_contains: anyarray anyelement>bool
 list_has: anyarray anyelement>bool
@@ -146,7 +146,7 @@ split_part: text text int8>text
 array_to_string: _text 'text>text
 if: bool anycompatible anycompatible>anycompatible
 ifnull: anycompatible anycompatible>anycompatible
-json_array_length: json>int16
+json_array_length: jsonb>int16
 regexp_matches: text 'regex>bool; text 'regex 'flags>bool
 degrees radians asin acos cot sinh cosh tanh even: float8>float8
 isnan: float4>bool; float8>bool
@@ -172,9 +172,34 @@ list_intersect array_intersect: anyarray anyarray>anyarray
 array_position list_indexof array_indexof: anyarray anyelement>int4
 array_has: anyarray anyelement>bool
 array_sort array_distinct list_reverse array_reverse: anyarray>anyarray
-json_type: json>text; json 'path>text
+json_type: jsonb>text; jsonb 'path>text
 json_valid: text>bool
+json_value json_extract_path_text: jsonb 'path>text
+json_extract_path: jsonb 'path>jsonb
+json_exists: jsonb 'path>bool
+to_json: any>jsonb
+json_array: any...>jsonb
+json_structure: jsonb>jsonb
+json_pretty: jsonb>text
+generate_series range: int8>_int8; int8 int8>_int8; int8 int8 int8>_int8; timestamp timestamp interval>_timestamp;
+    timestamptz timestamptz interval>_timestamptz
+list_slice array_slice: anyarray int8 int8>anyarray
+list_append: anyarray anyelement>anyarray
+list_prepend: anyelement anyarray>anyarray
+list_concat list_cat array_concat array_cat: anyarray anyarray>anyarray
+list_extract list_element array_extract: anyarray int8>anyelement; anyarray never>never
+list_resize array_resize: anyarray int8>anyarray; anyarray int8 anyelement>anyarray; never any any>never
+list_where array_where: anyarray _bool>anyarray; anyarray never>never
+list_select array_select: anyarray _int8>anyarray; anyarray never>never
+array_pop_back array_pop_front: anyarray>anyarray
+array_unique: anyarray>int16
+url_encode: text>text
+format_bytes formatreadablesize: int8>text
+hex: text>text; int8>text; bytea>text
 """
+OF_LISTS = """sum avg min max count first last any_value median mode product stddev_pop stddev_samp var_pop var_samp
+string_agg bool_and bool_or entropy approx_count_distinct bit_and bit_or bit_xor mad sem skewness kurtosis"""
+"""Aggregates that are functions of a list as well: ``list_sum``."""
 AGGREGATES = """
 count: any>int8; >int8
 sum: numeric>numeric; numeric2>numeric2; numeric3>numeric3; numeric4>numeric4; bool>int16; int2>int16; int4>int16;
@@ -230,6 +255,8 @@ product geomean geometric_mean kurtosis skewness sem favg fsum: float8>float8
 mad: numeric>numeric; numeric2>numeric2; numeric3>numeric3; numeric4>numeric4; float4>float4; float8>float8;
     date>interval; timestamp>interval; timestamptz>interval; time>interval; timetz>interval
 bit_xor: int2>int2; int4>int4; int8>int8; int16>int16
+quantile: anyelement 'share>anyelement
+json_group_array: any>jsonb
 regr_avgx regr_avgy regr_sxx regr_syy regr_sxy: float8 float8>float8
 """
 WINDOWS = """
@@ -254,9 +281,8 @@ percentile_disc: 'share anyelement>anyelement
 mode: anyelement>anyelement
 """
 ROW_SETS = """
-generate_series: int8>int8; int8 int8>int8; int8 int8 int8>int8; timestamp timestamp interval>timestamp; timestamptz
-    timestamptz interval>timestamptz
-range: int8>int8; int8 int8>int8; int8 int8 int8>int8; timestamp timestamp interval>timestamp; timestamptz timestamptz
-    interval>timestamptz
+generate_series range: int8>_int8; int8 int8>_int8; int8 int8 int8>_int8; timestamp timestamp interval>_timestamp;
+    timestamptz timestamptz interval>_timestamptz
 unnest: anyarray>anyelement
 """
+"""Of those that give a list elsewhere, rows are its elements."""

@@ -25,12 +25,14 @@ MOMENTS = {
 _WHOLE = ("int2", "int4", "int8", "int16")
 _DECIMALS = ("numeric", "numeric2", "numeric3", "numeric4")
 _NUMBERS = (*_WHOLE, *_DECIMALS, "float4", "float8")
-_SCALARS = "bool text date time timetz timestamp timestamptz interval json uuid bytea"
+_LISTED = (*_WHOLE, _DECIMALS[0], "float4", "float8")
+"""Those of which there are lists."""
+_SCALARS = "bool text date time timetz timestamp timestamptz interval jsonb uuid bytea"
 _TYPES = (*_NUMBERS, *_SCALARS.split())
 _COSTS = {
     "int2": 110, "int4": 103, "int8": 101, "int16": 120, **dict.fromkeys(_DECIMALS, 104), "float4": 110, "float8": 102,
     "text": 149, "date": 110, "time": 110, "timetz": 110, "timestamp": 120, "timestamptz": 121, "interval": 110,
-    "bool": 110, "json": 110, "uuid": 110, "bytea": 110,
+    "bool": 110, "jsonb": 110, "uuid": 110, "bytea": 110,
 }  # fmt: skip
 """What it costs that something becomes a type."""
 _BECOMES = {
@@ -39,7 +41,7 @@ _BECOMES = {
 }  # fmt: skip
 _EXPLICIT = {
     "bool": _WHOLE, "timestamp": ("date", "time"), "timestamptz": ("date", "timestamp", "timetz"),
-    "timetz": ("time",), "text": ("json",), "json": ("text", *_NUMBERS),
+    "timetz": ("time",), "text": ("jsonb",), "jsonb": ("text", *_NUMBERS),
     **{name: _NUMBERS[:place] for place, name in enumerate(_NUMBERS)},
 }  # fmt: skip
 # Numbers that begin a sum or product of dates and intervals are left out: ends would be far.
@@ -61,7 +63,7 @@ _OTHERS = {
     "~": "text: 'regex",
     "like": "text: text",
     "at": "date: text>never; timestamp: text>timestamptz; timestamptz: text>timestamp; timetz: text>timetz",
-    "->>": "json: 'path>text int8>text",
+    "->>": "jsonb: 'path>text int8>text",
     **dict.fromkeys(("&&", "@>", "<@"), "anyarray: anyarray"),
 }
 
@@ -125,6 +127,13 @@ def _compared() -> tuple[Signature, ...]:
     return tuple(Signature(pair, "bool") for pair in sorted(alike))
 
 
+def _among() -> tuple[Signature, ...]:
+    """What is looked for in a list."""
+    listed = (*_LISTED, *_SCALARS.split())
+    pairs = ((one, other) for one in _NUMBERS for other in _LISTED if one != other)
+    return tuple(Signature((one, "_" + other), "bool") for one, other in (*zip(listed, listed, strict=True), *pairs))
+
+
 def _equal() -> tuple[Signature, ...]:
     """What is compared, and texts with numbers, which the engine reads then."""
     read = [pair for name in _NUMBERS for pair in (("text", name), (name, "text"))]
@@ -140,14 +149,42 @@ def _windows() -> dict[str, tuple[Signature, ...]]:
     return found
 
 
+_WITH_ELEMENTS = """list_contains array_contains list_has array_has contains list_position list_indexof array_position
+array_indexof"""
+
+
+def _scalars() -> dict[str, tuple[Signature, ...]]:
+    """With the aggregates of lists, and numbers that are looked for among others."""
+    found = dict(functions_of(functions.SCALARS))
+    aggregates = functions_of(functions.AGGREGATES)
+    for name in functions.OF_LISTS.split():
+        rows = (one for one in aggregates[name] if len(one.parameters) == 1)
+        lists = ((_list_of(one.parameters[0]), one.result) for one in rows)
+        some = [Signature((list_,), given) for list_, given in lists if list_]
+        # NULL is of no type there: it must fit two.
+        found["list_" + name] = (*some, Signature(("never",), "never"))
+    for name in _WITH_ELEMENTS.split():
+        given = found[name][-1].result
+        pairs = ((one, other) for one in _LISTED for other in _NUMBERS if one != other)
+        found[name] = (*found[name], *(Signature(("_" + one, other), given) for one, other in pairs))
+    return found
+
+
+def _list_of(parameter: str) -> str:
+    """What a parameter is where a list of it is wanted; empty where there is no such list."""
+    if parameter.startswith("any"):
+        return "anyarray"
+    return "" if parameter in _DECIMALS[1:] else "_" + parameter
+
+
 SYSTEM = TypeSystem(
     types=frozenset((*_TYPES, *("_" + name for name in _TYPES if name not in _DECIMALS[1:]))),
     implicit={name: {other: _COSTS[other] for other in others} for name, others in _BECOMES.items()},
     explicit=frozenset((name, other) for name, others in _EXPLICIT.items() for other in others),
-    operators={"compare": _compared(), "equal": _equal(), **_arithmetic(), **operators_of(_OTHERS)},
+    operators={"compare": _compared(), "equal": _equal(), "among": _among(), **_arithmetic(), **operators_of(_OTHERS)},
     prefixes={"-": frozenset((*_NUMBERS, "interval")), "+": frozenset(_NUMBERS)},
-    levels={**LEVELS, "~": LEVELS["like"], "quantified": LEVELS["||"]},
-    scalars=functions_of(functions.SCALARS),
+    levels={**LEVELS, "~": LEVELS["like"], "quantified": LEVELS["||"], "among": LEVELS["in"]},
+    scalars=_scalars(),
     aggregates=functions_of(functions.AGGREGATES),
     windows=_windows(),
     ordered_sets=functions_of(functions.ORDERED_SETS),
@@ -182,7 +219,7 @@ _DECLARED = {
     "BOOLEAN": "bool", "TINYINT": "int2", "SMALLINT": "int2", "INTEGER": "int4", "BIGINT": "int8", "HUGEINT": "int16",
     "UTINYINT": "int2", "USMALLINT": "int4", "UINTEGER": "int8", "UBIGINT": "int16", "FLOAT": "float4",
     "DOUBLE": "float8", "VARCHAR": "text", "DATE": "date", "TIME": "time", "TIME WITH TIME ZONE": "timetz",
-    "TIMESTAMP": "timestamp", "TIMESTAMP WITH TIME ZONE": "timestamptz", "INTERVAL": "interval", "JSON": "json",
+    "TIMESTAMP": "timestamp", "TIMESTAMP WITH TIME ZONE": "timestamptz", "INTERVAL": "interval", "JSON": "jsonb",
     "UUID": "uuid", "BLOB": "bytea",
     # What people write for them.
     "BOOL": "bool", "LOGICAL": "bool", "INT": "int4", "INT1": "int2", "INT2": "int2", "INT4": "int4", "INT8": "int8",

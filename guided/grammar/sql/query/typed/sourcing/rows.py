@@ -76,7 +76,12 @@ class _RowFunction(FunctionName):
 def _end_rows(query: Query) -> Query | None:
     """Behind the call: a relation of one column."""
     ended = do.end(query)
-    return None if ended is None else ended._replace(relation=Relation(((None, ended.value),)), name=ended.label[0])
+    if ended is None:
+        return None
+    # Elsewhere the function gives a list.
+    name = ended.label[0]
+    kind = ended.value.removeprefix("_") if name in ended.system.scalars else ended.value
+    return ended._replace(relation=Relation(((None, kind),)), name=name)
 
 
 def _numbered(query: Query) -> Query:

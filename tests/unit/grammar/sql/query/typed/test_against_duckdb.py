@@ -18,7 +18,7 @@ WRITTEN = {
     "numeric2": "DECIMAL(30,18)", "numeric3": "DECIMAL(38,27)", "numeric4": "DECIMAL(38,36)", "float4": "FLOAT",
     "float8": "DOUBLE", "bool": "BOOLEAN", "text": "VARCHAR", "date": "DATE", "time": "TIME", "timetz": "TIMETZ",
     "timestamp": "TIMESTAMP", "timestamptz": "TIMESTAMPTZ", "interval": "INTERVAL", "bytea": "BLOB", "uuid": "UUID",
-    "json": "JSON",
+    "jsonb": "JSON",
 }  # fmt: skip
 LITERALS = {
     ANY_NULL: "NULL", "'text": "'some text'", "'whole": "'12'", "'integer": "'123456'", "'decimal": "'2.5'",
@@ -64,7 +64,7 @@ def engine() -> Iterator[Engine]:
 
 def test_operators_have_the_engines_types(engine: Engine) -> None:
     rng = random.Random(0)
-    sql = {"compare": "<", "equal": "=", "like": "LIKE", "at": "AT TIME ZONE"}
+    sql = {"compare": "<", "equal": "=", "like": "LIKE", "among": "IN", "at": "AT TIME ZONE"}
     taken = 0
     for name in SYSTEM.operators:
         pairs = [(left, right) for left in TYPES for right in TYPES if operators.result(SYSTEM, name, left, right)]
