@@ -65,6 +65,8 @@ class Constraint:
         machine = self._machine
         self._checked = None if isinstance(machine, ConstraintMachine) else machine
         """The machine, where there is more to it than an automaton."""
+        self._counting = self._checked if self._checked is not None and self._checked.counts else None
+        """The same where states differ in counts alone, of which hardly any is met twice."""
         self._automaton = machine if isinstance(machine, ConstraintMachine) else machine.automaton
         self.start: int = machine.start
         """The state before any text."""
@@ -408,12 +410,15 @@ class Constraint:
         It is as little as is known where ``budget`` is less.
         """
         machine = self._machine
+        alike = None if self._counting is None else self._counting.far_alike(state)
+        if alike is not None and alike in self._needs:
+            return self._needs[alike]
         with machine.lock:
             if len(self._needs) == _ENDED:
                 machine.begin_prices()
             if state not in self._masks:
                 self._mask(state)
-            found = self._needs[state] = machine.need(state, budget - 2) + 2
+            found = self._needs[state if alike is None else alike] = machine.need(state, budget - 2) + 2
             return found
 
     def explain(self, state: int, token: int) -> str:
@@ -421,6 +426,10 @@ class Constraint:
         return explain(self, self._machine, state, token)
 
     def _mask(self, state: int) -> KeptRow:
+        if self._counting is not None:
+            far = self._counting.far_alike(state)
+            if far is not None and far in self._masks:
+                return self._masks[far]
         held = hold()
         machine, masks = self._machine, self._masks
         try:
@@ -451,6 +460,10 @@ class Constraint:
         masks[state] = kept
 
     def _advance(self, state: int, token: int) -> int:
+        if self._counting is not None:
+            after = self._counting.far_step(state, token)
+            if after is not None:
+                return after
         held = hold()
         steps = self._steps
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,6 +145,17 @@ class ProductMachine(ABC, Generic[Side]):
     @abstractmethod
     def alike(self, state: int) -> int:
         """A state that allows the same tokens and ends alike, and may be at hand."""
+
+    counts: ClassVar[bool] = False
+    """May `far_step` and `far_alike` know something?"""
+
+    def far_step(self, state: int, token: int) -> int | None:
+        """The state after a token, where that is known of all states that differ in a count alone."""
+        return None
+
+    def far_alike(self, state: int) -> int | None:
+        """A state with the same mask, where that is known of all such; it is not remembered for each."""
+        return None
 
     @abstractmethod
     def visit(self, state: int) -> tuple[NDArray[np.uint32], bool, int]:

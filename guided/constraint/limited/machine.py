@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from guided.constraint.limited.completion import LimitedCompletions
 from guided.constraint.limited.keeping import kept_limits
-from guided.constraint.limited.reading import Counted, LimitedReading, Side
+from guided.constraint.limited.reading import ROW, Counted, LimitedReading, Side
 from guided.constraint.limited.rows import Rows
 from guided.constraint.limited.spans import Machine
 from guided.constraint.product import ProductMachine
@@ -45,6 +45,8 @@ class LimitedMachine(LimitedReading):
                 remedy="Use a tokenizer that knows every byte, or leave out max_tokens.",
             )
         super().__init__(inner, base)
+        self._alike: dict[int, int] = {}
+        """By row of states, what has the mask of all that are far from the limit."""
         limits = kept_limits(inner.grammar, base)
         self.named = limits.names
         self.rows = Rows(self, limits.are_priced, all(most > wide for most, wide in limits.widest))
@@ -65,10 +67,23 @@ class LimitedMachine(LimitedReading):
         """A state that allows the same tokens and ends alike: one with fewer tokens left, where they are enough."""
         with self.lock:
             place = self.place(state)
+            if place.whole == DEAD:
+                return state
             if self.rows.is_far(place):
-                return self.inner.alike(place.whole) if place.whole != DEAD else state
+                found = self.inner.alike(place.whole)
+                if state >= self._first_row:
+                    self._alike[state - self._first_row >> ROW] = found
+                return found
             groups = self.rows.capped(place.groups)
             return state if groups == place.groups else self.state_of(place._replace(groups=groups))
+
+    def far_alike(self, state: int) -> int | None:
+        """As `alike`, where the limit has no say and that has been found."""
+        at = state - self._first_row
+        if at < 0:
+            return None
+        row = at >> ROW
+        return self._alike.get(row) if at & (1 << ROW) - 1 > self._far[row] else None
 
     def bare(self, state: int) -> int | None:
         """The automaton's state that has the same mask."""

@@ -16,7 +16,7 @@ from guided.kernels.data.layout import DEAD, FINISHED
 if TYPE_CHECKING:
     from guided.constraint.engine.machine import ConstraintMachine
 
-__all__ = ["Begun", "Counted", "LimitedReading", "Place", "Side"]
+__all__ = ["ANY", "ROW", "Begun", "Counted", "LimitedReading", "Place", "Side"]
 
 
 class Place(NamedTuple):
@@ -48,8 +48,25 @@ class Begun(NamedTuple):
 Side: TypeAlias = "Counted | Begun"
 
 
+ROW = 20
+"""Bits of the tokens left in the number of a state whose threads in spans have all as many: a million.  With more left,
+states are pairs like others."""
+_MOST = (1 << ROW) - 1
+_TOKENS = (1 << 32) + 15
+"""By this a row of states and a token are one number, as in `guided.constraint.constraint`."""
+ANY = 1 << 40
+"""More tokens left than any limit."""
+
+
 class LimitedReading(ProductMachine[Side]):
-    """The steps of a machine with limited texts."""
+    """The steps of a machine with limited texts.
+
+    Nearly always all threads in spans have as many tokens left.  States that differ in that number alone are a row of
+    numbers, one after another, and far from the limit a token leads from each to the one with one less in some row.  So
+    `far_step` knows of each what is known of one: no text meets such a state twice.
+    """
+
+    counts = True
 
     def __init__(self, inner: Machine, base: ConstraintMachine) -> None:
         super().__init__(inner)
@@ -58,21 +75,70 @@ class LimitedReading(ProductMachine[Side]):
         self.spans = Spans(inner, base)
         self._tree = TokenTree.of(inner.vocabulary)
         self._spelled: dict[int, bytes] = {}
+        self._first_row = self.first_pair << 1
+        self._rows: list[tuple[int, int, int]] = []
+        """The inner machine's states with all threads, and outside of spans, and the automaton's of those in spans."""
+        self._row_ids: dict[tuple[int, int, int], int] = {}
+        self._far: list[int] = []
+        """By row, the tokens left of which there must be more, so that the limit has no say."""
+        self._steps: dict[int, int] = {}
+        """By row and token, what is to be added to a state where the limit has no say."""
+
+    # States.
+
+    def split(self, state: int) -> tuple[int, Side | None]:
+        """The inner machine's state, and what is counted."""
+        at = state - self._first_row
+        if at < 0:
+            return super().split(state)
+        whole, outside, group = self._rows[at >> ROW]
+        return whole, Counted(outside, ((group, at & _MOST),))
+
+    def has_state(self, state: int) -> bool:
+        """Is this a state that was made here, or one that differs from such in the tokens left?"""
+        at = state - self._first_row
+        return super().has_state(state) if at < 0 else at >> ROW < len(self._rows)
+
+    def join(self, state: int, side: Side | None) -> int:
+        """The one state of a pair; `DEAD` where nothing can follow."""
+        return self.state_of(Place(state, *side)) if isinstance(side, Counted) else super().join(state, side)
+
+    def far_step(self, state: int, token: int) -> int | None:
+        """The state after a token, where that is known and the limit has no say."""
+        at = state - self._first_row
+        if at < 0:
+            return None
+        row = at >> ROW
+        step = self._steps.get(row * _TOKENS + token)
+        return None if step is None or at & _MOST <= self._far[row] else state + step
 
     def place(self, state: int) -> Place:
         """What a state behind tokens is made of."""
         if state < self.first_pair:
             return Place(state, state, ())
-        own, side = self._pairs[state - self.first_pair]
+        own, side = self.split(state)
         if isinstance(side, Begun):
             return self.place(side.ended)
+        assert side is not None
         return Place(own, *side)
 
     def state_of(self, place: Place) -> int:
         """The state of a place; `DEAD` where there is no way on."""
-        if not place.groups:
-            return place.outside
-        return self.pair(place.whole, Counted(place.outside, place.groups))
+        whole, outside, groups = place
+        if not groups:
+            return outside
+        if len(groups) > 1 or groups[0][1] > _MOST:
+            return self.pair(whole, Counted(outside, groups))
+        group, left = groups[0]
+        if outside == DEAD and not self.goes_on(whole, Counted(outside, groups)):
+            return DEAD
+        key = (whole, outside, group)
+        row = self._row_ids.get(key)
+        if row is None:
+            row = self._row_ids[key] = len(self._rows)
+            self._rows.append(key)
+            self._far.append(max(self.spans.widest(group), 1))
+        return self._first_row + (row << ROW) + left
 
     def advance_token(self, state: int, token: int) -> int:
         """The state after a token's bytes (not an end-of-text id)."""
@@ -85,7 +151,19 @@ class LimitedReading(ProductMachine[Side]):
             if place.whole == DEAD:
                 return DEAD
             data = self.spelled(token)
-            return self.state_of(self.after(place, data)) if data else DEAD
+            if not data:
+                return DEAD
+            if state < self._first_row:
+                return self.state_of(self.after(place, data))
+            ((own, left),) = place.groups
+            whole, outside, groups = self.moved(place._replace(groups=((own, ANY),)), data)
+            behind = [(group, left - 1 if most == ANY - 1 else most) for group, most in groups]
+            found = DEAD if whole == DEAD else self.state_of(self.joined(whole, outside, behind))
+            if found >= self._first_row and len(groups) == 1 and groups[0][1] == ANY - 1:
+                if len(self._steps) >= self.limits.steps:
+                    self._steps.clear()
+                self._steps[(state - self._first_row >> ROW) * _TOKENS + token] = found - state
+            return found
 
     def spelled(self, token: int) -> bytes:
         """A token's bytes."""

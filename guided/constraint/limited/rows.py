@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from guided import tokenset
 from guided.automata.lexer.distances import minimum
-from guided.constraint.limited.reading import LimitedReading, Place
+from guided.constraint.limited.reading import ANY, LimitedReading, Place
 from guided.constraint.limited.spans import Groups, Thread
 from guided.kernels.data.layout import DEAD, FAR
 
@@ -26,8 +26,6 @@ _KEPT = 512
 """Parts of masks that are remembered: neighbouring texts mostly share them, and each has a row."""
 _MOVES = 1 << 15
 """Tokens behind states that are remembered, a few hundred bytes each."""
-_ANY = 1 << 40
-"""More tokens left than any limit."""
 _OUTSIDE = -1
 """What stands for the tokens left of threads in no span."""
 
@@ -146,9 +144,9 @@ class Rows:
         if found is None:
             if len(self._moves) >= _MOVES:
                 self._moves.clear()
-            found = self._moves[state, token] = machine.moved(self._place(state, _ANY), machine.spelled(token))
+            found = self._moves[state, token] = machine.moved(self._place(state, ANY), machine.spelled(token))
         whole, outside, groups = found
-        return whole, outside, [(group, left - 1 if most == _ANY - 1 else most) for group, most in groups]
+        return whole, outside, [(group, left - 1 if most == ANY - 1 else most) for group, most in groups]
 
     def _place(self, state: int, left: int) -> Place:
         place = self._machine.place(state)

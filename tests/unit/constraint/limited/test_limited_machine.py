@@ -115,7 +115,7 @@ def random_text(rnd: random.Random, depth: int, spans: bool) -> Any:
     if kind in (2, 3):
         return ("or", *(random_text(rnd, depth - 1, spans) for _ in range(2)))
     if kind == 4 and spans:
-        return ("span", random_text(rnd, 2, False), rnd.randint(1, 4))
+        return ("span", random_text(rnd, 2, False), rnd.choice((1, 1, 2, 3, 4, 9)))
     return ("then", *(random_text(rnd, depth - 1, spans) for _ in range(rnd.randint(2, 3))))
 
 
