@@ -24,6 +24,7 @@ from guided.constraint.engine.plans import Plan, SelfLoop, Track
 from guided.constraint.explain import explain
 from guided.constraint.limits import Limits
 from guided.constraint.machines import machine_for
+from guided.constraint.product import COUNT, STRIDE
 from guided.constraint.shown import constraint_html
 from guided.constraint.special import named_special_tokens
 from guided.grammar.ir import Grammar, Mark
@@ -33,9 +34,8 @@ from guided.kernels.masking.tracks import Mode
 from guided.special_bytes import SENTINEL, special_names_in
 from guided.vocab.vocabulary import Vocabulary
 
-_STRIDE = (1 << 32) + 15
-"""By this a state and a token are one number.  A power of two would leave the token alone in the low bits, by which
-dicts look first, and all states' commas would be in each other's way."""
+_COUNTS = (1 << COUNT) - 1
+"""The bits of a state that may be a count."""
 
 _ENDED = 2
 """States after which no token comes."""
@@ -65,8 +65,8 @@ class Constraint:
         machine = self._machine
         self._checked = None if isinstance(machine, ConstraintMachine) else machine
         """The machine, where there is more to it than an automaton."""
-        self._counting = self._checked if self._checked is not None and self._checked.counts else None
-        """The same where states differ in counts alone, of which hardly any is met twice."""
+        self._far = None if self._checked is None else self._checked.far
+        """What is known of states that differ in a count, which are not remembered one by one."""
         self._automaton = machine if isinstance(machine, ConstraintMachine) else machine.automaton
         self.start: int = machine.start
         """The state before any text."""
@@ -128,12 +128,12 @@ class Constraint:
 
     def advance(self, state: int, token: int) -> int:
         """The state after ``token``: 0 when it is not allowed; `end` after an end-of-text id."""
-        found = self._steps.get(state * _STRIDE + token)
+        found = self._steps.get(state * STRIDE + token)
         return self._advance(state, token) if found is None else found
 
     def known_step(self, state: int, token: int) -> int | None:
         """The state after ``token``, if that was asked before."""
-        return self._steps.get(state * _STRIDE + token)
+        return self._steps.get(state * STRIDE + token)
 
     def hold_free(self) -> bool:
         """Take the constraint's lock, to be given back by `end_step`, where no other thread has it."""
@@ -215,7 +215,7 @@ class Constraint:
 
     def keep_step(self, state: int, token: int, after: int) -> None:
         """Remember a step that a kernel took; the lock must be held."""
-        self._steps[state * _STRIDE + token] = after
+        self._steps[state * STRIDE + token] = after
 
     def mask_at_hand(self, state: int, budget: int | None) -> KeptRow | None:
         """As `remembered_row`, also where a state shares the mask of another; the lock must be held."""
@@ -410,7 +410,8 @@ class Constraint:
         It is as little as is known where ``budget`` is less.
         """
         machine = self._machine
-        alike = None if self._counting is None else self._counting.far_alike(state)
+        far = None if self._far is None else self._far.alikes.get(state >> COUNT)
+        alike = None if far is None or state & _COUNTS <= far[1] else far[0]
         if alike is not None and alike in self._needs:
             return self._needs[alike]
         with machine.lock:
@@ -426,10 +427,12 @@ class Constraint:
         return explain(self, self._machine, state, token)
 
     def _mask(self, state: int) -> KeptRow:
-        if self._counting is not None:
-            far = self._counting.far_alike(state)
-            if far is not None and far in self._masks:
-                return self._masks[far]
+        if self._far is not None:
+            far = self._far.alikes.get(state >> COUNT)
+            if far is not None and state & _COUNTS > far[1]:
+                known = self._masks.get(far[0])
+                if known is not None:
+                    return known
         held = hold()
         machine, masks = self._machine, self._masks
         try:
@@ -460,10 +463,10 @@ class Constraint:
         masks[state] = kept
 
     def _advance(self, state: int, token: int) -> int:
-        if self._counting is not None:
-            after = self._counting.far_step(state, token)
-            if after is not None:
-                return after
+        if self._far is not None:
+            far = self._far.steps.get((state >> COUNT) * STRIDE + token)
+            if far is not None and state & _COUNTS > far[1]:
+                return state + far[0]
         held = hold()
         steps = self._steps
         try:
@@ -478,7 +481,7 @@ class Constraint:
                     for key in list(steps)[: len(steps) // 2]:
                         steps.pop(key, None)
             # One int as the key: a tuple would be one more object for the garbage collector to walk.
-            steps[state * _STRIDE + token] = after
+            steps[state * STRIDE + token] = after
             return after
         finally:
             if held:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,14 +24,32 @@ if TYPE_CHECKING:
     from guided.constraint.engine.machine import ConstraintMachine
     from guided.constraint.engine.plans import Plan, SelfLoop, Track
 
-__all__ = ["PAIRS", "ProductMachine", "base_state", "with_base"]
+__all__ = ["COUNT", "PAIRS", "STRIDE", "FarStates", "ProductMachine", "base_state", "with_base"]
 
 PAIRS = 1 << 32
 """States of a `ConstraintMachine` are below."""
 _MORE = 8
 """Each product beside another has 256 times as many ids."""
 
+COUNT = 20
+"""Bits of a number that is counted down, in states that differ in it alone."""
+STRIDE = (1 << 32) + 15
+"""By this a state and a token are one number.  A power of two would leave the token alone in the low bits, by which
+dicts look first, and all states' commas would be in each other's way."""
+
 Side = TypeVar("Side")
+
+
+class FarStates(NamedTuple):
+    """What is known of states that differ in a count alone, their lower bits, by the others: no text meets one twice.
+
+    Each has a number that the count must exceed.
+    """
+
+    alikes: dict[int, tuple[int, int]]
+    """A state with the same mask."""
+    steps: dict[int, tuple[int, int]]
+    """By these bits and a token as one number (`STRIDE`): what is to be added to the state."""
 
 
 def base_state(machine: ConstraintMachine | ProductMachine[Any], state: int) -> int:
@@ -57,6 +75,8 @@ class ProductMachine(ABC, Generic[Side]):
     inner: ConstraintMachine | ProductMachine[Any]
     completions: Completions
     start: int
+    far: FarStates | None = None
+    """None where no states differ in a count alone."""
 
     def __init__(self, inner: ConstraintMachine | ProductMachine[Any]) -> None:
         self.inner = inner
@@ -145,17 +165,6 @@ class ProductMachine(ABC, Generic[Side]):
     @abstractmethod
     def alike(self, state: int) -> int:
         """A state that allows the same tokens and ends alike, and may be at hand."""
-
-    counts: ClassVar[bool] = False
-    """May `far_step` and `far_alike` know something?"""
-
-    def far_step(self, state: int, token: int) -> int | None:
-        """The state after a token, where that is known of all states that differ in a count alone."""
-        return None
-
-    def far_alike(self, state: int) -> int | None:
-        """A state with the same mask, where that is known of all such; it is not remembered for each."""
-        return None
 
     @abstractmethod
     def visit(self, state: int) -> tuple[NDArray[np.uint32], bool, int]:

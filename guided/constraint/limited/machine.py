@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from guided.constraint.limited.completion import LimitedCompletions
 from guided.constraint.limited.keeping import kept_limits
-from guided.constraint.limited.reading import ROW, Counted, LimitedReading, Side
+from guided.constraint.limited.reading import Counted, LimitedReading, Side
 from guided.constraint.limited.rows import Rows
 from guided.constraint.limited.spans import Machine
-from guided.constraint.product import ProductMachine
+from guided.constraint.product import COUNT, ProductMachine
 from guided.errors import VocabularyError
 from guided.kernels.data.layout import DEAD, FAR
 
@@ -45,8 +45,6 @@ class LimitedMachine(LimitedReading):
                 remedy="Use a tokenizer that knows every byte, or leave out max_tokens.",
             )
         super().__init__(inner, base)
-        self._alike: dict[int, int] = {}
-        """By row of states, what has the mask of all that are far from the limit."""
         limits = kept_limits(inner.grammar, base)
         self.named = limits.names
         self.rows = Rows(self, limits.are_priced, all(most > wide for most, wide in limits.widest))
@@ -72,18 +70,10 @@ class LimitedMachine(LimitedReading):
             if self.rows.is_far(place):
                 found = self.inner.alike(place.whole)
                 if state >= self._first_row:
-                    self._alike[state - self._first_row >> ROW] = found
+                    self.far.alikes[state >> COUNT] = (found, self._beyond[state - self._first_row >> COUNT])
                 return found
             groups = self.rows.capped(place.groups)
             return state if groups == place.groups else self.state_of(place._replace(groups=groups))
-
-    def far_alike(self, state: int) -> int | None:
-        """As `alike`, where the limit has no say and that has been found."""
-        at = state - self._first_row
-        if at < 0:
-            return None
-        row = at >> ROW
-        return self._alike.get(row) if at & (1 << ROW) - 1 > self._far[row] else None
 
     def bare(self, state: int) -> int | None:
         """The automaton's state that has the same mask."""

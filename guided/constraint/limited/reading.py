@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from guided import tokenset
 from guided.constraint.limited.spans import Groups, Machine, Spans
 from guided.constraint.limited.token_tree import ROOT, TokenTree
-from guided.constraint.product import ProductMachine
+from guided.constraint.product import COUNT, STRIDE, FarStates, ProductMachine
 from guided.kernels.data.layout import DEAD, FINISHED
 
 if TYPE_CHECKING:
     from guided.constraint.engine.machine import ConstraintMachine
 
-__all__ = ["ANY", "ROW", "Begun", "Counted", "LimitedReading", "Place", "Side"]
+__all__ = ["ANY", "Begun", "Counted", "LimitedReading", "Place", "Side"]
 
 
 class Place(NamedTuple):
@@ -48,12 +48,8 @@ class Begun(NamedTuple):
 Side: TypeAlias = "Counted | Begun"
 
 
-ROW = 20
-"""Bits of the tokens left in the number of a state whose threads in spans have all as many: a million.  With more left,
-states are pairs like others."""
-_MOST = (1 << ROW) - 1
-_TOKENS = (1 << 32) + 15
-"""By this a row of states and a token are one number, as in `guided.constraint.constraint`."""
+_MOST = (1 << COUNT) - 1
+"""The tokens left of which a state's number tells, a million.  With more left, states are pairs like others."""
 ANY = 1 << 40
 """More tokens left than any limit."""
 
@@ -62,11 +58,9 @@ class LimitedReading(ProductMachine[Side]):
     """The steps of a machine with limited texts.
 
     Nearly always all threads in spans have as many tokens left.  States that differ in that number alone are a row of
-    numbers, one after another, and far from the limit a token leads from each to the one with one less in some row.  So
-    `far_step` knows of each what is known of one: no text meets such a state twice.
+    numbers, one after another, and far from the limit a token leads from each to the one with one less in some row
+    (`FarStates`).
     """
-
-    counts = True
 
     def __init__(self, inner: Machine, base: ConstraintMachine) -> None:
         super().__init__(inner)
@@ -76,13 +70,13 @@ class LimitedReading(ProductMachine[Side]):
         self._tree = TokenTree.of(inner.vocabulary)
         self._spelled: dict[int, bytes] = {}
         self._first_row = self.first_pair << 1
+        """A number whose lower bits are 0."""
         self._rows: list[tuple[int, int, int]] = []
         """The inner machine's states with all threads, and outside of spans, and the automaton's of those in spans."""
         self._row_ids: dict[tuple[int, int, int], int] = {}
-        self._far: list[int] = []
+        self._beyond: list[int] = []
         """By row, the tokens left of which there must be more, so that the limit has no say."""
-        self._steps: dict[int, int] = {}
-        """By row and token, what is to be added to a state where the limit has no say."""
+        self.far: FarStates = FarStates({}, {})
 
     # States.
 
@@ -91,26 +85,17 @@ class LimitedReading(ProductMachine[Side]):
         at = state - self._first_row
         if at < 0:
             return super().split(state)
-        whole, outside, group = self._rows[at >> ROW]
+        whole, outside, group = self._rows[at >> COUNT]
         return whole, Counted(outside, ((group, at & _MOST),))
 
     def has_state(self, state: int) -> bool:
         """Is this a state that was made here, or one that differs from such in the tokens left?"""
         at = state - self._first_row
-        return super().has_state(state) if at < 0 else at >> ROW < len(self._rows)
+        return super().has_state(state) if at < 0 else at >> COUNT < len(self._rows)
 
     def join(self, state: int, side: Side | None) -> int:
         """The one state of a pair; `DEAD` where nothing can follow."""
         return self.state_of(Place(state, *side)) if isinstance(side, Counted) else super().join(state, side)
-
-    def far_step(self, state: int, token: int) -> int | None:
-        """The state after a token, where that is known and the limit has no say."""
-        at = state - self._first_row
-        if at < 0:
-            return None
-        row = at >> ROW
-        step = self._steps.get(row * _TOKENS + token)
-        return None if step is None or at & _MOST <= self._far[row] else state + step
 
     def place(self, state: int) -> Place:
         """What a state behind tokens is made of."""
@@ -137,8 +122,8 @@ class LimitedReading(ProductMachine[Side]):
         if row is None:
             row = self._row_ids[key] = len(self._rows)
             self._rows.append(key)
-            self._far.append(max(self.spans.widest(group), 1))
-        return self._first_row + (row << ROW) + left
+            self._beyond.append(max(self.spans.widest(group), 1))
+        return self._first_row + (row << COUNT) + left
 
     def advance_token(self, state: int, token: int) -> int:
         """The state after a token's bytes (not an end-of-text id)."""
@@ -160,9 +145,11 @@ class LimitedReading(ProductMachine[Side]):
             behind = [(group, left - 1 if most == ANY - 1 else most) for group, most in groups]
             found = DEAD if whole == DEAD else self.state_of(self.joined(whole, outside, behind))
             if found >= self._first_row and len(groups) == 1 and groups[0][1] == ANY - 1:
-                if len(self._steps) >= self.limits.steps:
-                    self._steps.clear()
-                self._steps[(state - self._first_row >> ROW) * _TOKENS + token] = found - state
+                steps = self.far.steps
+                if len(steps) >= self.limits.steps:
+                    steps.clear()
+                beyond = self._beyond[state - self._first_row >> COUNT]
+                steps[(state >> COUNT) * STRIDE + token] = (found - state, beyond)
             return found
 
     def spelled(self, token: int) -> bytes:
