@@ -180,6 +180,8 @@ GRAMMARS: list[tuple[dict[str, Any], str]] = [
         {"begin": "<n>", "content": {"type": "regex", "text": "[0-9]"}, "end": "</n>"}]}, "<n>[0-9]</n>"),
     ({"type": "structural_tag", "format": {"type": "structural_tag", "format": {"type": "regex", "pattern": "z{2}"}}},
      "zz"),
+    ({"type": "structural_tag", "format": {"type": "structural_tag", "format": {
+        "type": "tag", "begin": "<", "content": {"type": "any_text", "max_tokens": 3}, "end": ">"}}}, "(?s)<.{0,60}>"),
 ]  # fmt: skip
 
 
