@@ -421,7 +421,7 @@ _allowed = threading.local()
 
 @contextmanager
 def at_most(steps: int) -> Iterator[None]:
-    """Let the lexer states that are read meanwhile take so many steps, some 10 us each; beyond, it is a `LimitError`.
+    """Let the lexer states that are read meanwhile take so many steps, some 2 us each; beyond, it is a `LimitError`.
 
     Also those that are only read to know whether a match can be reached: of counted repeats beside look-aheads each
     other state may need a search through thousands.
