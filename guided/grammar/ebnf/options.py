@@ -97,7 +97,7 @@ def read_options(written: str, rule: str, where: str) -> RuleOptions:
             where=where,
             remedy="Leave the rule out, or let it be 1 or more.",
         )
-    said = {"temperature": "for the sampler", "capture": "for reading the text", "stop_capture": "for reading the text"}
+    said = {"temperature": "for the sampler", "capture": "for guided.captures", "stop_capture": "for guided.captures"}
     notes = []
     for name, value in found.items():
         if name in said:

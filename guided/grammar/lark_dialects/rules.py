@@ -119,7 +119,7 @@ def stands_for_text(node: object) -> bool:
 def note_attributes(definition: RuleDefinition, inputs: Inputs) -> None:
     """Say what changes no text."""
     attributes = definition.attributes
-    said = {"temperature": "for the sampler", "capture": "for reading the text", "stop_capture": "for reading the text"}
+    said = {"temperature": "for the sampler", "capture": "for guided.captures", "stop_capture": "for guided.captures"}
     for name, purpose in said.items():
         if name in attributes:
             inputs.notes.append(f"rule {definition.name}: {name}={attributes[name]} is {purpose} and changes no text")
