@@ -38,7 +38,7 @@ __all__ = [
     "stands_for_text",
 ]
 
-_LEXEME = frozenset(("lazy", "stop", "suffix", "temperature"))
+_LEXEME = frozenset(("lazy", "max_tokens", "stop", "suffix", "temperature"))
 """Attributes that make a rule one lexeme."""
 
 

@@ -75,6 +75,8 @@ XGRAMMARS = [
     ('start: head\nhead[suffix="<e>", capture, stop_capture="e"]: TEXT\nTEXT: /(\\n|.)*/', "so on"),
 ]
 LLGUIDANCES = [
+    ("%ignore / +/\nstart: a o c\na[capture]: X\no[capture]: b\nb[capture, max_tokens=5]: X\nc[capture, temperature=0.5]: X\n"
+     "X: /[a-z]/", "q  r  s"),
     ('start: all "!"\nall[capture]: line "<end>"\nline[capture, stop="<end>", stop_capture="s"]: /.*/', "foo<end>!"),
     ('start: (item "," | n ";")*\nitem[capture, stop=","]: /[a-z]*/\nn[capture]: /[a-z]+[0-9]+/', "ab,,c1;d,"),
     (TABLE, "rows [a  , 12] ;[ b ]"),
