@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.collection import hold, release
-from guided.constraint.distinct.marked_rules import marks_of
 from guided.constraint.distinct.token_texts import TokenTexts
 from guided.constraint.effects.character_tokens import CharacterTokens
 from guided.constraint.effects.shared_rows import KeptRow, SharedRows, with_address
@@ -27,7 +26,7 @@ from guided.constraint.machines import machine_for
 from guided.constraint.product import COUNT, STRIDE
 from guided.constraint.shown import constraint_html
 from guided.constraint.special import named_special_tokens
-from guided.grammar.ir import Grammar, Mark
+from guided.grammar.ir import Grammar
 from guided.kernels.data.layout import DEAD, FINISHED
 from guided.kernels.data.requests import OUT_OF_FUEL
 from guided.kernels.masking.tracks import Mode
@@ -299,7 +298,7 @@ class Constraint:
     @property
     def counts_tokens(self) -> bool:
         """Are there limits on tokens: may bytes come next, of a longer token, that come as a token of their own not?"""
-        return Mark.LIMITED in marks_of(self.grammar)
+        return self._far is not None
 
     def has_state(self, state: int) -> bool:
         """Is this a state of the constraint that a text led to?  No other method asks, and others may do anything."""

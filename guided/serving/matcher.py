@@ -181,8 +181,11 @@ class Matcher:
     def forced_text(self) -> str:
         """The text that must come next, up to its last whole character; empty where there is a choice.
 
+        Empty also where a grammar limits tokens: engines spell it anew with the text before, perhaps in too many.
         Raises `GuidedError` where a special token is in it, which is no text.
         """
+        if getattr(self.constraint, "counts_tokens", False):
+            return ""
         forced = self.constraint.forced(self.state)
         try:
             return forced.decode()

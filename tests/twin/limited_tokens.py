@@ -10,8 +10,10 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from guided.grammar.embed import Assembly
 from guided.grammar.ir import Body, Choice, Grammar, Mark, Repetition, Rule, Terminal
 from guided.grammar.ir import Sequence as Parts
+from guided.grammar.json_schema import json_schema
 from guided.grammar.limited.terminals import limited
 from guided.grammar.regular.expr import Expr, alternation, concat, literal, repeat
 
@@ -52,6 +54,14 @@ def grammar_of(text: Text) -> Grammar:
     """The grammar of a description."""
     rules = (Rule("text", _body(text), Mark.LIMITED),)
     return Grammar(rules, 0, rebuild=(grammar_of, (text,), {}), key=repr(text))
+
+
+def beside_json(text: Text) -> Grammar:
+    """The texts of a description, and JSON arrays of items that must not repeat."""
+    assembly = Assembly()
+    array = {"type": "array", "items": {"enum": ["a", "b"]}, "uniqueItems": True}
+    either = Choice((assembly.embed(grammar_of(text)), assembly.embed(json_schema(array, whitespace="compact"))))
+    return assembly.finish(assembly.rule("either", either), source="", rebuild=(beside_json, (text,), {}))
 
 
 class Twin:

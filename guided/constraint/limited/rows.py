@@ -70,6 +70,9 @@ class Rows:
             return self._inner.mask(place.whole, limit)
         row = np.zeros(self._machine.vocabulary.n_words, np.uint32)
         for state, left in self._kinds(place):
+            if left == _OUTSIDE and self._are_far and (limit < 0 or self._are_priced):
+                row |= self._inner.mask(state, limit)
+                continue
             part = self._part(state, left)
             row |= part.row if limit < 0 else self._near(state, left, part, limit)
         return row
@@ -82,8 +85,10 @@ class Rows:
             return self._inner.need(place.whole, limit)
         found = 0
         for state, left in self._kinds(place):
-            part = self._part(state, left)
             found = max(found, self._inner.need(state, limit))
+            if left == _OUTSIDE and self._are_far:
+                continue
+            part = self._part(state, left)
             for _, threads in part.priced_apart:
                 found = max(found, self._price(threads))
             for token in part.tried:

@@ -11,6 +11,7 @@ from guided.diffusion.denoiser import blank
 from guided.diffusion.lattice import Lattice, LatticeLimits
 from guided.diffusion.law import Standing, log_softmax
 from guided.errors import GuidedError, LimitError, UnsatisfiableError
+from tests import vocabularies
 from tests.amounts import crossed, some
 from tests.twin.slow_constraint import SlowConstraint
 
@@ -162,3 +163,28 @@ def test_what_cannot_be_is_refused_with_the_bound():
         denoise(Stubborn(), [Job((0,), 5, law, {0: 3})])
     with pytest.raises(GuidedError, match="temperature is -1"):
         Constrained(constraint, -1.0)
+
+
+def test_limits_on_tokens_hold():
+    letters = [b"a", b"b", b"ab", *(byte for byte in vocabularies.SINGLE_BYTES if byte not in (b"a", b"b"))]
+    vocabulary = guided.Vocabulary.from_tokens([*letters, None, None], eos_ids=[len(letters)])
+
+    class Denoiser(Stubborn):
+        width, mask_id, eos_ids = len(letters) + 2, len(letters) + 1, frozenset({len(letters)})
+
+        def scores(self, canvases):
+            found = np.zeros((len(canvases), len(canvases[0]), self.width), np.float32)
+            # It would write letters for ever.
+            found[..., :3] = 9 + np.arange(3)
+            found[..., self.mask_id] = -np.inf
+            return found
+
+    grammar = guided.ebnf('root ::= x "."\nx[max_tokens=3] ::= [ab]*')
+    constraint = guided.compile(grammar, vocabulary)
+    for how in WAYS:
+        for text in denoise(Denoiser(), [Job((), 6, Constrained(constraint))], how, np.random.default_rng(1)):
+            state = constraint.start
+            for token in text.tokens:
+                state = constraint.advance(state, token)
+            assert state and constraint.is_accepting(state)
+            assert sum(token < 3 for token in text.tokens) <= 3

@@ -85,6 +85,11 @@ def test_a_whole_text_comes_in_time():
         assert matcher.n_tokens <= budget
 
 
+def test_no_text_is_spelled_anew():
+    constraint = guided.compile(thinking(3), VOCABULARY)
+    assert constraint.forced(constraint.start) == b"<t>" and Matcher(constraint).forced_text() == ""
+
+
 def test_the_packaged_model_thinks_no_longer():
     nano = hf.load("nano")
     answer = guided.choice(["yes", "no"])
@@ -96,6 +101,8 @@ def test_the_packaged_model_thinks_no_longer():
     begun = np.cumsum([0, *(len(vocabulary.token_bytes(token) or b"") for token in written.token_ids)])
     # It would have gone on: all six are taken.
     assert np.count_nonzero(begun[:-1] < len(reasoning.encode())) == 6
+    drafted = guided.generate(nano, "Is the sky blue?", grammar, max_new_tokens=60, draft=guided.draft.auto())
+    assert drafted.text == written.text
 
 
 def test_vllm_s_classes(monkeypatch):

@@ -80,7 +80,12 @@ def _grammar(language: Mapping[str, Any], known: Known) -> Grammar:
             return guided.structural_tag(json.dumps(language["format"]), special_tokens=known.special_tokens)
         case "tags":
             each = [
-                Tag(tag["begin"], None if tag["content"] is None else _grammar(tag["content"], known), tag["end"])
+                Tag(
+                    tag["begin"],
+                    None if tag["content"] is None else _grammar(tag["content"], known),
+                    tag["end"],
+                    tag["max_tokens"],
+                )
                 for tag in language["tags"]
             ]
             options = {
@@ -131,6 +136,7 @@ class Reasoned:
     begin: str | None
     """None: the prompt has begun it."""
     end: str
+    max_tokens: int | None = None
 
     def grammar(self, known: Known) -> Grammar:
         """See `Source`."""
@@ -139,4 +145,4 @@ class Reasoned:
             return guided.special_token(text) if text in known.special_tokens else text
 
         begin = None if self.begin is None else delimiter(self.begin)
-        return think(self.answer.grammar(known), begin=begin, end=delimiter(self.end))
+        return think(self.answer.grammar(known), begin=begin, end=delimiter(self.end), max_tokens=self.max_tokens)

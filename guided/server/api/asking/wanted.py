@@ -96,6 +96,8 @@ class Wanted:
             raise _apart("guided.alternatives", "alternatives stand beside tokens: pass guided.tokens")
         if extension.whitespace is not None and not (self.goal.is_json or self.goal.tools):
             raise _apart("guided.whitespace", "there is no JSON to lay out; a schema in guided.grammar has its own")
+        if extension.thinking_tokens is not None and not (self.goal.thinks and self.goal.source is not None):
+            raise _apart("guided.thinking_tokens", "there is no reasoning before a grammar: see --reasoning")
         if whole is None:
             self._check_draft()
             return
@@ -174,7 +176,8 @@ def goal_of(
         return goal
     source = goal.source
     if source is not None:
-        source = Reasoned(source, settings.thinking.begin, settings.thinking.end)
+        thinking = settings.thinking
+        source = Reasoned(source, thinking.begin, thinking.end, extension.thinking_tokens)
     return replace(goal, source=source, thinks=True)
 
 

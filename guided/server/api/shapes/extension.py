@@ -62,3 +62,5 @@ class Guided(Asked):
     """Only the likeliest so many tokens are drawn from; 0: all."""
     whitespace: str | None = None
     """White space in JSON of ``response_format`` and of tools' arguments, as `guided.json_schema` takes it."""
+    thinking_tokens: int | None = Field(default=None, ge=0)
+    """Of reasoning before a grammar, as `guided.think` takes ``max_tokens``."""

@@ -59,6 +59,8 @@ class TagField(Asked):
     content: Language | None = None
     """Null: free text up to the end."""
     end: str
+    max_tokens: int | None = Field(default=None, ge=0)
+    """The tokens of free text; as `guided.Tag` takes it."""
 
 
 class Tags(Asked):

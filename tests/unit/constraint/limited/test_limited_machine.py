@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -14,15 +15,17 @@ from guided.errors import VocabularyError
 from guided.testing import check_constraint
 from tests import vocabularies
 from tests.amounts import Refusals, some
-from tests.twin.limited_tokens import Twin, grammar_of
+from tests.twin.limited_tokens import Twin, beside_json, grammar_of
+
+Form: TypeAlias = "Callable[[Any], guided.Grammar]"
 
 TOKENS = [b"a", b"b", b"ab", b"a.", b"b.c", b".", b"c", b".c", b"ca", b"cab"]
 AB = ("star", ("or", b"a", b"b"))
 
 
-def constraint_of(text: Any, tokens: list[bytes]) -> guided.Constraint:
+def constraint_of(text: Any, tokens: list[bytes], form: Form = grammar_of) -> guided.Constraint:
     listed = [*tokens, *(byte for byte in vocabularies.SINGLE_BYTES if byte not in tokens)]
-    return guided.compile(grammar_of(text), vocabularies.of_tokens(listed))
+    return guided.compile(form(text), vocabularies.of_tokens(listed))
 
 
 def letters_of(tokens: list[bytes]) -> list[bytes]:
@@ -30,19 +33,20 @@ def letters_of(tokens: list[bytes]) -> list[bytes]:
     return [*tokens, *sorted({b"a", b"b", b"c", b"."} - {*tokens})]
 
 
-def compare(text: Any, tokens: list[bytes], most: int = 400) -> int:
+def compare(text: Any, tokens: list[bytes], most: int = 400, form: Form = grammar_of) -> int:
     """Masks and ends of all states, breadth first; how many there were."""
     tokens = letters_of(tokens)
-    constraint = constraint_of(text, tokens)
+    constraint = constraint_of(text, tokens, form)
     twin = Twin(text, tokens)
+    end = constraint.vocabulary.size - 1
     row = np.zeros(constraint.vocabulary.n_words, np.uint32)
     seen = {(constraint.start, twin.start)}
     queue = list(seen)
     for state, places in queue:
         constraint.fill_mask(state, row)
         allowed = {token for token in range(len(tokens)) if twin.lives(twin.after(places, tokens[token]))}
-        ends = {constraint.vocabulary.size - 1} if twin.accepts(places) else set()
-        assert set(tokenset.ids(row).tolist()) == allowed | ends
+        found = {token for token in tokenset.ids(row).tolist() if token < len(tokens) or token == end}
+        assert found == allowed | ({end} if twin.accepts(places) else set())
         assert constraint.is_accepting(state) == twin.accepts(places)
         assert row.any()
         for token in range(len(tokens)):
@@ -55,10 +59,10 @@ def compare(text: Any, tokens: list[bytes], most: int = 400) -> int:
     return len(seen)
 
 
-def compare_bytes(text: Any, tokens: list[bytes], rnd: random.Random, n: int = 20) -> None:
+def compare_bytes(text: Any, tokens: list[bytes], rnd: random.Random, n: int = 20, form: Form = grammar_of) -> None:
     """Bytes from random states: at once and one by one."""
     tokens = letters_of(tokens)
-    constraint = constraint_of(text, tokens)
+    constraint = constraint_of(text, tokens, form)
     twin = Twin(text, tokens)
     row, other = np.zeros((2, constraint.vocabulary.n_words), np.uint32)
     for _ in range(n):
@@ -106,6 +110,12 @@ def test_masks_are_those_of_the_definition(name):
     check_constraint(constraint_of(TEXTS[name], TOKENS), walks=5, length=12)
 
 
+@pytest.mark.parametrize("name", ["between", "ending", "entered anew"])
+def test_masks_beside_a_checker_are_those_of_the_definition(name):
+    compare(TEXTS[name], TOKENS, form=beside_json)
+    check_constraint(constraint_of(TEXTS[name], TOKENS, beside_json), walks=3, length=10, full_states=10)
+
+
 def random_text(rnd: random.Random, depth: int, spans: bool) -> Any:
     kind = rnd.randrange(7)
     if depth == 0 or kind == 0:
@@ -133,6 +143,7 @@ def test_random_texts():
             tokens = sorted(vocabularies.random_tokens(rnd, "ab.c", 7, 3, 2))
             with refusals.trial(VocabularyError):
                 constraint = constraint_of(text, letters_of(tokens))
-                compare(text, tokens, 60)
-                compare_bytes(text, tokens, rnd, 6)
+                form = beside_json if seed % 8 == 7 else grammar_of
+                compare(text, tokens, 60, form)
+                compare_bytes(text, tokens, rnd, 6, form)
                 check_constraint(constraint, walks=2, length=8, seed=seed, threads=1)

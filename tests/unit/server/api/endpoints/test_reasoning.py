@@ -50,6 +50,19 @@ def test_a_grammar_begins_behind_the_reasoning(thinking: Served) -> None:
     assert items.output_text == content and items.output[0].content[0].text == reasoning  # type: ignore[union-attr, index]
 
 
+def test_reasoning_has_a_budget_of_its_own(thinking: Served) -> None:
+    free = asked(thinking).usage.completion_tokens_details.reasoning_tokens
+    create = client_of(thinking).chat.completions.create
+    given: dict[str, Any] = {"model": "nano", "messages": ADA, "temperature": 0, "max_tokens": 40}
+    answer = create(**given, extra_body={"guided": {**GRAMMAR, "thinking_tokens": 3}})
+    message = answer.choices[0].message
+    # The tokens around the reasoning are counted with it.
+    assert message.content in ("yes", "no") and answer.usage.completion_tokens_details.reasoning_tokens < free
+    with pytest.raises(openai.BadRequestError) as caught:
+        create(**given, extra_body={"guided": {"thinking_tokens": 3}})
+    assert caught.value.param == "guided.thinking_tokens"
+
+
 def test_what_whole_texts_do_not_tell_apart_is_refused(thinking: Served) -> None:
     sampler = {"guided": {**GRAMMAR, "sampler": {"name": "smc"}}}
     with pytest.raises(openai.BadRequestError) as caught:
