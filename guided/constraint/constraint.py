@@ -83,6 +83,8 @@ class Constraint:
         self.mask_parts = effects.root, one << 32 | other, self._masks[FINISHED][0], vocabulary.n_words
         """What kernels need to write a mask: the root of the tries, the lexer states of a string that takes any
         characters as one number, where the row of end-of-text ids is, and its words."""
+        self._far_masks: dict[int, tuple[int, KeptRow]] = {}
+        """Masks of states that differ in a count that is greater than a number, by what they have in common."""
         self._accepting: dict[int, bool] = {DEAD: False, FINISHED: True}
         self._needs: dict[int, int] = {DEAD: 0, FINISHED: 0}
         """By state, a token budget from which on the mask is the mask without one."""
@@ -426,12 +428,10 @@ class Constraint:
         return explain(self, self._machine, state, token)
 
     def _mask(self, state: int) -> KeptRow:
-        if self._far is not None:
-            far = self._far.alikes.get(state >> COUNT)
-            if far is not None and state & _COUNTS > far[1]:
-                known = self._masks.get(far[0])
-                if known is not None:
-                    return known
+        if self._far_masks:
+            known = self._far_masks.get(state >> COUNT)
+            if known is not None and state & _COUNTS > known[0]:
+                return known[1]
         held = hold()
         machine, masks = self._machine, self._masks
         try:
@@ -449,6 +449,9 @@ class Constraint:
                 if alike != state:
                     self._accepting[state] = self._accepting[alike]
                 self._keep_mask(state, kept)
+                far = None if self._far is None else self._far.alikes.get(state >> COUNT)
+                if far is not None and far[0] == alike:
+                    self._far_masks[state >> COUNT] = (far[1], kept)
                 return kept
         finally:
             if held:
@@ -459,6 +462,7 @@ class Constraint:
         if len(masks) >= self._most_masks:
             for old in list(masks)[2 : len(masks) // 2 + 2]:
                 del masks[old]
+            self._far_masks.clear()
         masks[state] = kept
 
     def _advance(self, state: int, token: int) -> int:
