@@ -84,8 +84,8 @@ def optional(part: Part) -> Grammar:
     return repeat(part, 0, 1)
 
 
-def free_text(*, excludes: Sequence[str] = (), max_chars: int | None = None) -> Grammar:
-    """Any text in which none of ``excludes`` occurs, of up to ``max_chars`` characters.
+def free_text(*, excludes: Sequence[str] = (), max_chars: int | None = None, max_tokens: int | None = None) -> Grammar:
+    """Any text in which none of ``excludes`` occurs, of up to ``max_chars`` characters and ``max_tokens`` tokens.
 
     It may end in the beginning of an excluded text.  Special tokens are never part of it.
 
@@ -103,9 +103,10 @@ def free_text(*, excludes: Sequence[str] = (), max_chars: int | None = None) -> 
     if max_chars is not None:
         language = with_length(language, CHARACTER, 0, max_chars)
     assembly = Assembly()
-    options = {"excludes": words, "max_chars": max_chars}
-    start = assembly.rule("text", Terminal(language, "text"))
-    return assembly.finish(start, source=(sorted(set(words)), max_chars), rebuild=(free_text, (), options))
+    options = {"excludes": words, "max_chars": max_chars, "max_tokens": max_tokens}
+    start = assembly.rule("text", assembly.limited(language, "text", max_tokens))
+    source = sorted(set(words)), max_chars, max_tokens
+    return assembly.finish(start, source=source, rebuild=(free_text, (), options))
 
 
 def _finished(

@@ -83,9 +83,14 @@ class Assembly:
         return Reference(len(self._rules) - 1)
 
     def limited(self, language: Expr, label: str, most_tokens: int | None) -> Body:
-        """A terminal whose text takes so many tokens at most; any number for None, and for 0 no text at all."""
+        """A terminal whose text takes so many tokens at most; any number for None, and for 0 no text at all.
+
+        Raises `GrammarError` for what is no such number.
+        """
         if most_tokens is None:
             return Terminal(language, label)
+        if isinstance(most_tokens, bool) or not isinstance(most_tokens, int) or most_tokens < 0:
+            raise GrammarError(f"max_tokens={most_tokens!r}", where=label, remedy="Pass a number of tokens, 0 or more.")
         if most_tokens == 0:
             return Parts(())
         named = f"{label} of {most_tokens} tokens"

@@ -167,8 +167,6 @@ def _free_up_to(assembly: Assembly, piece: Piece, words: Sequence[str]) -> list[
 
 def _limited(assembly: Assembly, words: Sequence[str], max_tokens: int, where: str) -> Body:
     """Text of some tokens without any of the words, one of which comes behind it."""
-    if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 0:
-        raise GrammarError(f"max_tokens={max_tokens!r}", where=where, remedy="Pass a number of tokens, 0 or more.")
     if overlap(words):
         # Behind text that holds none, a word would not be the first where the text ends in the beginning of one.
         raise UnsupportedError(

@@ -192,6 +192,17 @@ def test_thinking_and_tags() -> None:
         guided.think(answer, max_tokens=-1)
 
 
+def test_free_text_beside_others() -> None:
+    grammar = guided.sequence(guided.free_text(excludes=["."], max_tokens=2), ".", guided.free_text(max_tokens=0))
+    constraint = guided.compile(grammar, VOCABULARY)
+    assert allowed(constraint, [b"ab", b"c"]) == {b".", b".c"} - {b".c"}
+    check_constraint(constraint, walks=3, length=6, full_states=10)
+    assert guided.free_text(max_tokens=1).key != guided.free_text().key
+    # More than the number of a state has room for.
+    wide = guided.compile(guided.think(guided.choice(["a"]), begin=None, max_tokens=3_000_000), VOCABULARY)
+    check_constraint(wide, walks=2, length=6, full_states=5)
+
+
 UNIQUE = {"type": "array", "items": {"enum": ["a", "b", "ab"]}, "uniqueItems": True, "minItems": 2}
 
 
