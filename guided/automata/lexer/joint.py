@@ -13,6 +13,9 @@ Row: TypeAlias = "list[tuple[int, int, int]]"
 """Sorted, disjoint ``(low, high, target state)``."""
 
 
+_NOWHERE = (256, 256, 0)
+"""Behind all bytes."""
+
 MOST_PAIRS = 128
 """Pairs of states that are looked at to compare two obligations, some 50 us each; most are decided by a few."""
 
@@ -109,9 +112,18 @@ class Under:
     def edges(self, table: Table) -> Row:
         """The bytes on which the state goes on and the obligation is not violated, nor followed once it is settled."""
         row: Row = []
-        for low, high, state, owed in segments(written_edges(table, self.state), written_edges(table, self.obligation)):
-            if state and (owed == 0 or int(table.arrays.tag[owed]) < 0):
-                row.append((low, high, table.under(state, owed)))
+        owing = iter(written_edges(table, self.obligation))
+        first, last, owed = next(owing, _NOWHERE)
+        for low, high, state in written_edges(table, self.state):
+            while low <= high:
+                while last < low:
+                    first, last, owed = next(owing, _NOWHERE)
+                stop = min(high, last if first <= low else first - 1)
+                if first > low:
+                    row.append((low, stop, table.under(state, 0)))
+                elif int(table.arrays.tag[owed]) < 0:
+                    row.append((low, stop, table.under(state, owed)))
+                low = stop + 1
         return row
 
 
