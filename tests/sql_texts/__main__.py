@@ -54,10 +54,10 @@ def main() -> None:
             counts["steps"] += drawn.steps
             counts["dead" if drawn.dead else verdict.name.lower()] += 1
             distinct.add(hash(drawn.text))
-            if verdict is Verdict.REFUSED:
-                note(
-                    {"seed": arguments.seed + counts["texts"] - 1, "text": drawn.text, "dead": drawn.dead, "said": said}
-                )
+            if drawn.dead or verdict is not Verdict.PREPARED:
+                seed = arguments.seed + counts["texts"] - 1
+                kind = verdict.name.lower()
+                note({"seed": seed, "verdict": kind, "text": drawn.text, "dead": drawn.dead, "said": said})
             if counts["texts"] % TEXTS_OF_A_LINE == 0:
                 note_counts()
             enough = (

@@ -7,6 +7,7 @@ from itertools import product
 
 from guided.grammar.sql.query.typed import frames
 from guided.grammar.sql.query.typed.changes import Change, asking, at_operand, end, hear, push, read, untraced
+from guided.grammar.sql.query.typed.computed.contexts import leading
 from guided.grammar.sql.query.typed.frames import CONDITION, Alternatives, Asks
 from guided.grammar.sql.query.typed.resolution import operator_of
 from guided.grammar.sql.query.typed.scope import Query
@@ -31,12 +32,15 @@ def begin_alternatives(label: str) -> Change:
     return change
 
 
-def alternative(among: int = ALL) -> Change:
-    """Before one of them."""
+def alternative(among: int = ALL, *, listed: bool = False) -> Change:
+    """Before one of them, which is their value or, ``listed``, an element of it."""
 
     def change(query: Query) -> Query | None:
         frame = query.frame
-        return push(query, alike(query.system, frame.type, among))
+        goal = alike(query.system, frame.type, among)
+        if query.computed and not listed:
+            goal = leading(query.popped(), goal)
+        return push(query, goal)
 
     return change
 

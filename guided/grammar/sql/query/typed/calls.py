@@ -26,12 +26,14 @@ from guided.grammar.sql.query.typed import alternatives, frames, functions
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed.columns.catalog import Catalog
 from guided.grammar.sql.query.typed.columns.references import Qualifier
+from guided.grammar.sql.query.typed.columns.row_names import RowName
 from guided.grammar.sql.query.typed.columns.terms import TermQualifier
+from guided.grammar.sql.query.typed.computed.contexts import apart, called, lacks_query, leads, may_be_null, risky
+from guided.grammar.sql.query.typed.computed.digits import UNSURE
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.frames import CONDITION, Calling, Operand
 from guided.grammar.sql.query.typed.literals import numbers_of, strings_of
-from guided.grammar.sql.query.typed.relations import bare_columns
-from guided.grammar.sql.query.typed.scope import Clause, Column, Pending, Query, is_open, type_of
+from guided.grammar.sql.query.typed.scope import Clause, Column, Pending, Query, is_open, queries_around, type_of
 from guided.grammar.sql.query.typed.system import TypeSystem
 from guided.grammar.sql.query.typed.types import ALL, BIT, MADE, SORTABLE, coerces, is_literal, members, only
 from guided.grammar.sql.query.typed.windows import directed, ordering, over
@@ -57,6 +59,8 @@ _NAMED = {
 
 _SPANS = ("YEARS", "MONTHS", "WEEKS", "DAYS", "HOURS", "MINS", "SECS")
 """The arguments of MAKE_INTERVAL, by their names."""
+_FIELD_DIGITS = 9
+"""Of fields of dates, and of places in a text: they have four bytes."""
 _SHARES = only("int4", "numeric")
 _TAINTS = ("", "aggregate", "window", "rows", "volatile")
 """`Query.tainted`, weakest first."""
@@ -88,6 +92,11 @@ def _is_sorted(query: Query, column: Column) -> bool:
 
 def may_be_window(query: Query) -> bool:
     """May a window be used here?"""
+    if query.system.lists and any(
+        at.around_term is not None or at.clause is Clause.WINDOW for at in queries_around(query)
+    ):
+        # DuckDB refuses windows in what defines a window, also in a query there.
+        return False
     return query.clause in (Clause.SELECT, Clause.ORDER, Clause.QUALIFY) and not query.calls
 
 
@@ -112,7 +121,11 @@ class FunctionName:
 
     def allowed(self, query: Query) -> Names:
         """All of the kind, or none."""
-        return Names(self._words if self._opened(query) is not None else _NO_WORDS)
+        if self._opened(query) is None:
+            return Names(_NO_WORDS)
+        if not query.computed:
+            return Names(self._words)
+        return Names(functions.giving(query.system, self._words.members, frames.leading(query.top)))
 
     def _opened(self, query: Query) -> Query | None:
         return opened(query, self.kind)
@@ -200,12 +213,16 @@ def begin_argument(query: Query) -> Query | None:
 
 def end_argument(query: Query) -> Query | None:
     """Behind it."""
+    if lacks_query(query):
+        return None
     ended = do.end(query)
     if ended is None:
         return None
     frame = _frame(ended)._replace(types=(*_frame(ended).types, ended.value))
     if frame.distinct and ended.column is not None:
         frame = frame._replace(columns=(*frame.columns, ended.column))
+    if ended.computed:
+        frame = frame._replace(digits=max(frame.digits, ended.amount))
     return ended.with_top(frame)
 
 
@@ -215,8 +232,8 @@ def end_call(query: Query) -> Query | None:
     kind = functions.call_of(query.system, frame.name, frame.types)
     if kind is None:
         return None
-    left = do.allows_null(query.popped())
-    return do.read(do.hear(left, ")"), kind, (frame.name, 2))
+    left, digits = called(do.allows_null(query.popped()), frame, kind)
+    return do.read(do.hear(left, ")"), kind, (frame.name, 2), digits)
 
 
 def _may_be_listed(query: Query) -> Query:
@@ -260,8 +277,8 @@ def _end_substring(query: Query) -> Query | None:
     """Behind the arguments of SUBSTRING in either spelling."""
     types = _frame(query).types
     kind = functions.call_of(query.system, "substr", types if len(types) > 1 else (*types, "int4"))
-    below = do.hear(query.popped(), ")")
-    return None if kind is None else do.read(below, kind, ("substring", 2))
+    below = query.popped() if _frame(query).digits <= _FIELD_DIGITS else risky(query.popped())
+    return None if kind is None else do.read(do.hear(below, ")"), kind, ("substring", 2))
 
 
 def may_close(query: Query) -> Query | None:
@@ -300,47 +317,6 @@ def has_columns(query: Query) -> Query | None:
 def _columns(query: Query) -> tuple[Column, ...]:
     """Those columns, as they were written."""
     return _frame(query).columns
-
-
-class RowName:
-    """A source whose rows are the values: json_agg(t).  No column may have its name, which would come first."""
-
-    label = "a table or alias"
-    price = 1
-
-    def __init__(self, catalog: Catalog) -> None:
-        self._qualifier = Qualifier(catalog)
-
-    def allowed(self, query: Query) -> Names:
-        """Sources of the query itself, where no column around has such a name."""
-        if query.outside is not None or query.followed is not None or query.clause not in (Clause.SELECT, Clause.WHERE):
-            return Names(_NO_WORDS)
-        if not query.is_local and (query.is_grouped or query.around_term is not None):
-            return Names(_NO_WORDS)
-        found = self._qualifier.allowed(query)
-        if is_open(query):
-            named = {one.column for one in query.pending if one.column != EVERY}
-        else:
-            bare = bare_columns(query.sources)
-            named = {*bare.unique, *bare.ambiguous}
-        words = found.words if named.isdisjoint(found.words.members) else words_of(found.words.members - named)
-        return Names(words, found.free, frozenset(named))
-
-    def after(self, query: Query, name: str) -> Query | None:
-        """The query behind it."""
-        frame = _frame(query)
-        found = query.with_top(frame._replace(types=("record",)))._replace(name="", trace=None)
-        found = found._replace(ungrouped=found.ungrouped or not found.is_local)
-        if not is_open(query):
-            return found
-        if any(one.column == name for one in query.pending):
-            return None
-        return found._replace(pending=query.pending | {Pending(name, EVERY, "", True)}, barred=query.barred | {name})
-
-    def suggested(self, query: Query) -> Iterable[str]:
-        """What the qualifier suggests, else the shortest."""
-        names = self.allowed(query)
-        return sorted(names.words.members, key=lambda name: (len(name), name))[:4] or (("a",) if names.free else ())
 
 
 def _may_be_row(query: Query) -> Query | None:
@@ -441,7 +417,10 @@ def _scalars(dialect: TypedDialect, catalog: Catalog, expression: Node) -> list[
     some = choice(seq(), arguments(expression), *rows)
     closed = seq(Action(end_call), _CLOSE)
     named = Name(FunctionName(dialect.system.scalars, "scalar", dialect.word_functions), Spelled.WORD)
-    called = (seq(Action(do.hears(name)), Keyword(name), Action(calling(name))) for name in dialect.word_functions)
+    called = (
+        seq(Action(do.hears(name)), Action(apart), Keyword(name), Action(calling(name)))
+        for name in dialect.word_functions
+    )
     reserved = choice(*called)
     listed_ = (Action(_may_be_listed),) if dialect.system.lists else ()
 
@@ -509,9 +488,10 @@ def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:
     whole = seq(Action(do.begin(only(*dialect.wholes)), _TO_COME), expression, Action(do.end))
     number = seq(Action(do.begin(only("float8", "numeric", "int4", "int8")), _TO_COME), expression, Action(do.end))
     begin = Action(do.at_operand)
+    begin_text, begin_whole = seq(begin, Action(leads("text"))), seq(begin, Action(leads(dialect.whole)))
 
     def result(name: str, label: str) -> Action:
-        return Action(do.operand(name, (label, 2)))
+        return Action(do.operand(name, (label, 2), _FIELD_DIGITS if name == "int8" else UNSURE))
 
     fields = [
         seq(words(word), Action(do.heard(word)), words("FROM"), Action(do.begin(goal), _TO_COME), expression,
@@ -520,7 +500,7 @@ def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:
     ]  # fmt: skip
     extract = seq(
         words("EXTRACT"),
-        begin,
+        begin_whole,
         Action(do.heard("extract")),
         Action(_begin_extract),
         _OPEN,
@@ -535,10 +515,10 @@ def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:
             for word, name in (("BOTH", "btrim"), ("LEADING", "ltrim"), ("TRAILING", "rtrim"))
         ),
     )
-    trim = seq(words("TRIM"), begin, Action(do.untraced), _OPEN, trims, _CLOSE)
+    trim = seq(words("TRIM"), begin_text, Action(do.untraced), _OPEN, trims, _CLOSE)
     narrow = seq(Action(_begin_narrow(_texts(dialect)), _TO_COME), expression, Action(do.end))
     position = seq(
-        words("POSITION"), begin, Action(do.untraced), _OPEN, narrow, words("IN"), narrow,
+        words("POSITION"), begin_whole, Action(do.untraced), _OPEN, narrow, words("IN"), narrow,
         result(dialect.whole, "position"), _CLOSE,
     )  # fmt: skip
     long = seq(words("FOR"), Action(do.heard("for")), whole)
@@ -549,8 +529,8 @@ def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:
         several_arguments = choice(several_arguments, seq(Action(_of_text), COMMA, found))
         part = choice(part, seq(Action(_of_text), words("FROM"), Action(do.heard("from")), found))
     substring = seq(
-        Action(do.hears("substr")), words("SUBSTRING"), Action(calling("substr")), _OPEN, _argument(expression),
-        choice(several_arguments, part), Action(_end_substring), _CLOSE,
+        Action(do.hears("substr")), words("SUBSTRING"), begin_text, Action(calling("substr")), _OPEN,
+        _argument(expression), choice(several_arguments, part), Action(_end_substring), _CLOSE,
     )  # fmt: skip
     several = [
         seq(words(word), Action(alternatives.begin_alternatives(word.lower())), _OPEN,
@@ -560,7 +540,7 @@ def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:
         for word, types in (("COALESCE", ALL), ("GREATEST", SORTABLE), ("LEAST", SORTABLE))
     ]  # fmt: skip
     nullif = seq(
-        words("NULLIF"), Action(alternatives.begin_alternatives("nullif")), _OPEN,
+        words("NULLIF"), Action(may_be_null), Action(alternatives.begin_alternatives("nullif")), _OPEN,
         Action(alternatives.alternative(SORTABLE)), expression, Action(alternatives.begin_nullif), _COMMA, expression,
         Action(alternatives.end_nullif), Action(alternatives.end_alternatives("nullif")), _CLOSE,
     )  # fmt: skip

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from guided.grammar.sql.query.typed import frames
+from guided.grammar.sql.query.typed.computed.digits import UNSURE, digits_of
 from guided.grammar.sql.query.typed.frames import CONDITION, Asks, Operand
-from guided.grammar.sql.query.typed.scope import Query
+from guided.grammar.sql.query.typed.scope import Computed, Query
 from guided.grammar.sql.query.typed.types import ALL, ANY_NULL
 
 __all__ = [
@@ -127,7 +128,11 @@ def end(query: Query) -> Query | None:
     if heard is None:
         return None
     query = heard
-    return query.popped()._replace(value=found.type, label=found.label, column=column, alone=False)
+    ended = query.popped()._replace(value=found.type, label=found.label, column=column, alone=False)
+    if query.computed:
+        risky = Computed.RISKY if found.risky else query.computed
+        ended = ended._replace(amount=found.digits, computed=risky)
+    return ended
 
 
 def push(query: Query, goal: int) -> Query | None:
@@ -135,20 +140,23 @@ def push(query: Query, goal: int) -> Query | None:
     return query.pushed(Operand(query.system, goal)) if goal else None
 
 
-def operand(name: str, label: tuple[str, int] = ("", 0)) -> Change:
-    """An operand of a type was read."""
+def operand(name: str, label: tuple[str, int] = ("", 0), digits: int | None = None) -> Change:
+    """An operand of a type was read, of the digits of a literal where they are not told."""
+    most = digits_of(name) if digits is None else digits
 
     def change(query: Query) -> Query | None:
-        return read(query, name, label)
+        return read(query, name, label, most)
 
     return change
 
 
-def read(query: Query | None, name: str, label: tuple[str, int] = ("", 0)) -> Query | None:
-    """The query behind an operand of a type."""
+def read(query: Query | None, name: str, label: tuple[str, int] = ("", 0), digits: int = UNSURE) -> Query | None:
+    """The query behind an operand of a type, of so many ``digits`` if it is a constant."""
     if query is None:
         return None
     found = frames.read(query.top, name, label)
+    if query.computed and found is not None:
+        found = found._replace(digits=digits)
     return None if found is None else query.with_top(found)._replace(alone=False)
 
 

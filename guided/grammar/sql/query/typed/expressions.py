@@ -6,6 +6,7 @@ Which operator binds more tightly is not in the tree but in the attribute (`type
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from guided.grammar.attributed.nodes import (
     Action,
@@ -16,6 +17,7 @@ from guided.grammar.attributed.nodes import (
     Names,
     Node,
     Rule,
+    Seq,
     Sign,
     Spelled,
     Star,
@@ -38,6 +40,17 @@ from guided.grammar.sql.query.typed.columns import references as names
 from guided.grammar.sql.query.typed.columns.catalog import MOST_VARIANTS, Catalog
 from guided.grammar.sql.query.typed.columns.groupings import grouping
 from guided.grammar.sql.query.typed.columns.results import ResultName
+from guided.grammar.sql.query.typed.computed.contexts import (
+    casting,
+    lacks_query,
+    leading,
+    leads,
+    leads_list,
+    may_be_null,
+    mixing,
+    wants_query,
+)
+from guided.grammar.sql.query.typed.computed.digits import UNSURE, amount_of_cast
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.frames import UNKNOWN
 from guided.grammar.sql.query.typed.literals import (
@@ -62,6 +75,8 @@ from guided.grammar.sql.query.typed.undecided import UNDECIDED, example, is_unde
 __all__ = ["beginning_with", "casts", "columns", "expression"]
 
 _OPEN, _CLOSE, _COMMA = Sign("("), Sign(")"), Sign(",")
+_ROOM = {"tinyint": 2, "smallint": 4, "int2": 4}
+"""The digits for which types have room by their words, where others have the same type."""
 
 
 class TypeName:
@@ -69,18 +84,23 @@ class TypeName:
 
     label = "a type"
 
-    def __init__(self, dialect: TypedDialect, *, behind: bool, array: bool = False) -> None:
+    def __init__(self, dialect: TypedDialect, *, behind: bool, array: bool = False, tried: bool = False) -> None:
         known = dialect.system.types
         self.words = {word: name for word, name in dialect.type_words.items() if not array or "_" + name in known}
         self.price = max(map(len, self.words))
         self.shortest = {name: word for word, name in sorted(self.words.items(), key=lambda item: -len(item[0]))}
         self.behind = behind
         self.array = array
+        self.tried = tried
 
     def allowed(self, query: Query) -> Names:
         """Those to which there is a cast."""
         source = query.top.type if self.behind else query.value
-        return Names(words_of(word for word in self.words if turns_into(query.system, source, self._of(word))))
+        found = [word for word in self.words if turns_into(query.system, source, self._of(word))]
+        if query.computed:
+            sure = [word for word in found if _is_sure(query, source, self._of(word), self.behind, self.tried)]
+            found = sure or found
+        return Names(words_of(found))
 
     def _of(self, word: str) -> str:
         return ("_" if self.array else "") + self.words[word]
@@ -90,7 +110,8 @@ class TypeName:
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query behind the cast."""
-        return cast_to(self._of(name), behind=self.behind)(query)
+        to = cast_to(self._of(name), behind=self.behind, room=_ROOM.get(name, 0), tried=self.tried, any_=True)
+        return to(query)
 
     def suggested(self, query: Query) -> Iterable[str]:
         """One with which the expression may end, else text."""
@@ -98,7 +119,9 @@ class TypeName:
         if targets:
             return [self.shortest[name.removeprefix("_")] for name in targets if self._has(name)]
         if not self.behind:
-            return ("text",)
+            # Where constants are computed it may be another.
+            words = self.allowed(query).words.members if query.computed else frozenset()
+            return ("text",) if not words or "text" in words else sorted(words, key=lambda word: (len(word), word))
         source = query.top.type
         wished = [wish] if (wish := _wish(query)) else list(frames.target_types(query.top))
         found = [name for name in wished if turns_into(query.system, source, name) and self._has(name)]
@@ -107,38 +130,58 @@ class TypeName:
         return sorted((self.shortest[name.removeprefix("_")] for name in found), key=len)
 
 
-def cast_to(target: str, *, behind: bool) -> do.Change:
-    """A cast to one type."""
+def begin_cast(query: Query) -> Query | None:
+    """The operand of CAST."""
+    return do.push(query, leading(query, ALL))
+
+
+def _is_sure(query: Query, source: str, target: str, behind: bool, tried: bool) -> bool:
+    """Is a cast one that no constant fails, and that needs no other?"""
+    top = query.top._replace(type="") if behind else query.top
+    leads_on = (frames.leading(top) == ALL) or frames.goal_of(top) & BIT[target]
+    return bool(leads_on) and (tried or not amount_of_cast(source, 0, target)[1])
+
+
+def cast_to(target: str, *, behind: bool, room: int = 0, tried: bool = False, any_: bool = False) -> do.Change:
+    """A cast to one type, which may have ``room`` for so many digits; one that is ``tried`` never fails.
+
+    Where constants are computed it must be one that they do not fail, unless it is ``any_``.
+    """
 
     def change(query: Query) -> Query | None:
         source = query.top.type if behind else query.value
         if not turns_into(query.system, source, target):
             return None
+        if query.computed and not any_ and not _is_sure(query, source, target, behind, tried):
+            return None
         if behind:
-            return do.cast(query, target)
+            found = do.cast(query, target)
+            return found and casting(found, source, query.top.digits, target, room)
         label = query.label if query.label[1] > 1 else (target.removeprefix("_"), 1)
-        return do.read(do.hear(query, "::" + target), target, label)
+        found = do.read(do.hear(query, "::" + target), target, label)
+        return found if tried else found and casting(found, source, query.amount, target, room)
 
     return change
 
 
-def _type(dialect: TypedDialect, *, behind: bool) -> Node:
+def _type(dialect: TypedDialect, *, behind: bool, tried: bool = False) -> Node:
+    to = partial(cast_to, behind=behind, tried=tried)
     size = Literal(LiteralForm.NUMBER, Size(1, 999))
     sized = [
-        seq(Action(cast_to(name, behind=behind)), Action(do.untraced), words(word), _OPEN, size, _CLOSE)
+        seq(Action(to(name)), Action(do.untraced), words(word), _OPEN, size, _CLOSE)
         for word, name in dialect.sized_types.items()
     ]
     decimal = choice(words("DECIMAL"), words("NUMERIC"))
     scaled = []
     for name, least, most in dialect.scaled_types:
         digits = Literal(LiteralForm.NUMBER, Digits(max(1, least), dialect.most_digits), hears=True)
-        scale = seq(_COMMA, Literal(LiteralForm.NUMBER, Scale(least, most)))
+        scale = seq(_COMMA, Literal(LiteralForm.NUMBER, Scale(least, most), hears=True))
         scaled.append(
-            seq(Action(cast_to(name, behind=behind)), Action(do.untraced), decimal, _OPEN, digits,
+            seq(Action(to(name, room=UNSURE)), Action(do.untraced), decimal, _OPEN, digits,
                 scale if least else choice(scale, Action(without_scale)), _CLOSE)
         )  # fmt: skip
-    several = [seq(Action(cast_to(name, behind=behind)), words(word)) for word, name in dialect.type_phrases.items()]
-    array = seq(Name(TypeName(dialect, behind=behind, array=True), Spelled.WORD), Sign("["), Sign("]"))
+    several = [seq(Action(to(name)), words(word)) for word, name in dialect.type_phrases.items()]
+    array = seq(Name(TypeName(dialect, behind=behind, array=True, tried=tried), Spelled.WORD), Sign("["), Sign("]"))
 
     def preferred(query: Query) -> int:
         if not behind:
@@ -149,7 +192,7 @@ def _type(dialect: TypedDialect, *, behind: bool) -> Node:
         return min((places.get(name, 0) for name in wished), default=0)
 
     places = {name: 2 + place for place, (name, _, _) in enumerate(dialect.scaled_types) if name != "numeric"}
-    word = Name(TypeName(dialect, behind=behind), Spelled.WORD)
+    word = Name(TypeName(dialect, behind=behind, tried=tried), Spelled.WORD)
     return Choice((word, array, *scaled, *several, *sized), preferred)
 
 
@@ -167,6 +210,8 @@ def _wish(query: Query) -> str:
 def finish(query: Query) -> str:
     """What ends the expression soon (`typed.frames.finish`)."""
     top = query.top
+    if lacks_query(query):
+        return mixing(query)
     wish = _wish(query)
     if wish and top.type and top.type != wish and top.tight and not top.waits and top.type != UNKNOWN:
         return "cast"
@@ -302,7 +347,7 @@ def _operand(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule) -
     ]
     hidden = dialect.system.moments & catalog.types.keys()
     moments = [
-        seq(Action(do.at_operand), _heard(word), Action(do.operand(name, (word.lower(), 2))))
+        seq(Action(do.at_operand), Action(leads(name)), _heard(word), Action(do.operand(name, (word.lower(), 2))))
         for word, name in dialect.moments.items()
         if word.lower() not in hidden
     ]
@@ -310,22 +355,28 @@ def _operand(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule) -
         seq(
             Action(do.at_operand),
             Action(do.begins(f"{name} '")),
+            Action(leads(name)),
             words(word),
             Literal(LiteralForm.STRING, TypedText(spelling, name), hears=True),
         )
         for word, spelling, name in dialect.typed_texts
     ]
     spans = [
-        seq(Action(do.at_operand), Action(do.untraced), words("INTERVAL"), Literal(form, Size(0, 9999)),
-            choice(*map(words, dialect.span_units)),
+        seq(Action(do.at_operand), Action(do.untraced), Action(leads("interval")), words("INTERVAL"),
+            Literal(form, Size(0, 9999)), choice(*map(words, dialect.span_units)),
             Action(do.operand("interval", ("interval", 1))))
         for form in dialect.span_forms
     ]  # fmt: skip
     numbers, strings, calls = numbers_of(dialect), strings_of(dialect), made(dialect, body)
+    brackets = _bracketed(dialect, body, query)
+    # The last of them may hold a query.
+    opened = Choice(
+        (call(dialect, catalog, body), *brackets), lambda query: len(brackets) if wants_query(query) else -1
+    )
     options = (
         numbers[0], constants[1], strings[-1], constants[0], bare[1], qualified, *bare[2:], bare[0],
         *numbers[1:], *strings[:-1], constants[2], *moments, *typed, *spans,
-        seq(Action(do.open_operand), choice(call(dialect, catalog, body), *_bracketed(dialect, body, query))),
+        seq(Action(do.open_operand), opened),
         *grouping(dialect, catalog), *((Name(ResultName()),) if dialect.system.aliases else ()), *calls.values(),
     )  # fmt: skip
     made_by = {BIT[kind]: options.index(one) for kind, one in calls.items()}
@@ -340,7 +391,11 @@ def _operand(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule) -
         name: options.index(one) for one, (_, _, name) in reversed([*zip(typed, dialect.typed_texts, strict=True)])
     }
 
+    asking = next(place for place, one in enumerate(options) if isinstance(one, Seq) and one.parts[-1] is opened)
+
     def preferred(query: Query) -> int:
+        if wants_query(query):
+            return asking
         if query.clause is Clause.GROUP and not query.around and (left := needed(query)):
             where, name = min(left, key=str)
             found = bare_columns(query.sources).unique.get(name)
@@ -364,15 +419,20 @@ def _bracketed(dialect: TypedDialect, body: Rule, query: Rule) -> list[Node]:
     then = seq(words("THEN"), Action(alternatives.alternative()), body, Action(alternatives.end_alternative))
     when = seq(words("WHEN"), Action(alternatives.begin_when), body, Action(do.end), then)
     case = seq(
-        words("CASE"), Action(alternatives.begin_alternatives("case")),
+        words("CASE"), Action(may_be_null), Action(alternatives.begin_alternatives("case")),
         maybe(Action(alternatives.begin_subject), body, Action(alternatives.end_subject)), when, Star(when),
         maybe(words("ELSE"), Action(do.heard("else")), Action(alternatives.alternative()), body,
               Action(alternatives.end_alternative)),
         Action(alternatives.end_alternatives("case")), words("END"),
     )  # fmt: skip
-    leads_to = seq(_OPEN, Action(do.begin()), body, Action(do.end), words("AS"), _type(dialect, behind=False), _CLOSE)
-    cast = seq(words("CAST"), Action(do.at_operand), Action(do.heard("cast")), leads_to)
-    try_cast = seq(words("TRY_CAST"), Action(do.at_operand), Action(do.heard("try")), leads_to)
+    cast = seq(
+        words("CAST"), Action(do.at_operand), Action(do.heard("cast")), _OPEN, Action(begin_cast), body, Action(do.end),
+        words("AS"), _type(dialect, behind=False), _CLOSE,
+    )  # fmt: skip
+    try_cast = seq(
+        words("TRY_CAST"), Action(do.at_operand), Action(may_be_null), Action(do.heard("try")), _OPEN,
+        Action(do.begin()), body, Action(do.end), words("AS"), _type(dialect, behind=False, tried=True), _CLOSE,
+    )  # fmt: skip
     # A query is no part that is followed.
     nested = seq(Action(queries.may_nest), Action(do.begins("a query")))
     exists = seq(
@@ -386,8 +446,11 @@ def _bracketed(dialect: TypedDialect, body: Rule, query: Rule) -> list[Node]:
     )
     elements = ALL & ~sum(bit for name, bit in BIT.items() if name[0] == "_" or name == OTHER or name in UNDECIDED)
     list_ = seq(
-        Action(queries.begin_list), Action(alternatives.begin_alternatives("array")), Sign("["),
-        listed(seq(Action(alternatives.alternative(elements)), body, Action(alternatives.end_alternative)), COMMA),
+        Action(queries.begin_list), Action(leads_list), Action(alternatives.begin_alternatives("array")), Sign("["),
+        listed(
+            seq(Action(alternatives.alternative(elements, listed=True)), body, Action(alternatives.end_alternative)),
+            COMMA,
+        ),
         Action(alternatives.end_array), Action(queries.end_list), Sign("]"),
     )  # fmt: skip
     array = seq(Action(queries.may_list), words("ARRAY"), list_)
@@ -406,7 +469,8 @@ def _bracketed(dialect: TypedDialect, body: Rule, query: Rule) -> list[Node]:
     shut = seq(Action(queries.shallower), _CLOSE)
     inner = seq(Action(queries.deeper), body, choice(shut, compared_row(body, query)))
     value = seq(apart, Action(queries.enter(ALL & ~BIT[OTHER])), query, Action(queries.leave_value), _CLOSE)
-    found = [case, cast, exists, array, rows, seq(Action(queries.may_open), _OPEN, choice(inner, value))]
+    found = [case, cast, exists, array, rows]
     if dialect.system.lists:
         found += [list_, try_cast]
-    return found
+    opened = Choice((inner, value), lambda query: 1 if wants_query(query) else -1)
+    return [*found, seq(Action(queries.may_open), _OPEN, opened)]

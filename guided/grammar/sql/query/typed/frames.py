@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from guided.grammar.attributed.kept import Last
 from guided.grammar.attributed.records import quickly_replaced
+from guided.grammar.sql.query.typed.computed.digits import amount_of_cast, amount_of_operation
 from guided.grammar.sql.query.typed.operators import LEVELS, result, rights, viable
 from guided.grammar.sql.query.typed.system import TypeSystem
 from guided.grammar.sql.query.typed.types import (
@@ -50,6 +51,7 @@ __all__ = [
     "hopes",
     "is_between",
     "is_met",
+    "leading",
     "may_cast",
     "negated",
     "operated",
@@ -78,6 +80,8 @@ class Wait(NamedTuple):
     operator: str
     left: str
     goal: int
+    digits: int = 0
+    """Of the left operand (`Operand.digits`)."""
 
 
 class Asks(IntEnum):
@@ -119,6 +123,12 @@ class Operand(NamedTuple):
     """May it not begin with a query in brackets?"""
     asks: Asks = Asks.NOTHING
     """Is the last operand a query by itself?  Of ANY from that word on; noted where the engine makes it that of IN."""
+    computed: bool = False
+    """May the engine compute it while it prepares?  Only then there are:"""
+    digits: int = 0
+    """Those of the last operand, if it is a constant (`typed.computed.digits`)."""
+    risky: bool = False
+    """May an operator fail that was applied?"""
 
 
 class Calling(NamedTuple):
@@ -129,6 +139,8 @@ class Calling(NamedTuple):
     distinct: bool = False
     columns: tuple[tuple[str | None, str], ...] = ()
     """Of DISTINCT, the arguments that are a column alone, by which its rows may be ordered."""
+    digits: int = 0
+    """The most of an argument, where constants are computed (`typed.computed`)."""
 
 
 class Alternatives(NamedTuple):
@@ -174,6 +186,25 @@ def _led_to(name: str) -> int:
     return found
 
 
+def leading(operand: Operand) -> int:
+    """The types of the goal, and those from which a cast leads there that no constant fails; all where a test does."""
+    return ALL if hopes(operand) == ALL else _leading(operand.system, goal_of(operand))
+
+
+@cache
+def _leading(system: TypeSystem, wanted: int) -> int:
+    found = wanted
+    targets = members(wanted & cast_targets(system))
+    for name, bit in BIT.items():
+        if found & bit or not (name in system.types or is_literal(name)):
+            continue
+        for target in targets:
+            if turns_into(system, name, target) and not amount_of_cast(name, 0, target)[1]:
+                found |= bit
+                break
+    return found
+
+
 def read(operand: Operand, name: str, label: tuple[str, int] = ("", 0)) -> Operand | None:
     """The expression behind an operand of a type."""
     goal = goal_of(operand)
@@ -199,6 +230,11 @@ def reduced(operand: Operand, level: int) -> Operand | None:
         given = _applied(operand.system, wait, operand.type)
         if given is None:
             return None
+        if operand.computed:
+            digits, risky = amount_of_operation(
+                wait.operator, wait.left, wait.digits, operand.type, operand.digits, given
+            )
+            operand = operand._replace(digits=digits, risky=operand.risky or risky)
         operand = operand._replace(
             waits=tuple(rest), type=given, tight=False, label=("", 0), bound=False, asks=Asks.NOTHING
         )
@@ -251,6 +287,8 @@ def negated(operand: Operand) -> Operand | None:
 
 _PASSING = sum(BIT[name] for name in LITERALS if name != ANY_NULL and name not in HELD)
 """Literals that no cast leads to; those that are held need none."""
+_FAILING = ("//", "%", "at")
+"""Operators that constants may fail whatever their types are: by zero, or for a zone that is none."""
 _NO_CHAIN = (LEVELS["compare"], LEVELS["between"], LEVELS["is"])
 
 
@@ -288,6 +326,8 @@ def _operated(operand: Operand, operator: str) -> Operand | None:
         operator == "at" and (left.narrow or any(wait.operator == "between" and wait.left for wait in left.waits))
     ):
         return None
+    if left.computed and (operator in _FAILING or (operator == "/" and left.type == "interval")):
+        return None
     wanted = hopes(left, QUANTIFIED if operator == "quantified" else level)
     match operator:
         case "or" | "and":
@@ -295,14 +335,16 @@ def _operated(operand: Operand, operator: str) -> Operand | None:
         case "is" | "compare" | "quantified":
             goal = rights(left.system, "compare", left.type, wanted) if wanted & BIT["bool"] else 0
         case "equal":
-            goal = rights(left.system, "equal", left.type, wanted) if wanted & BIT["bool"] else 0
+            # A constant text may be no number.
+            alike = "compare" if left.computed else "equal"
+            goal = rights(left.system, alike, left.type, wanted) if wanted & BIT["bool"] else 0
         case "between":
             goal = rights(left.system, "compare", left.type, CONDITION) if wanted & BIT["bool"] else 0
         case _:
             goal = rights(left.system, operator, left.type, wanted)
     if not goal & ~_PASSING:
         return None
-    wait = Wait(operator, left.type, goal)
+    wait = Wait(operator, left.type, goal, left.digits)
     return left._replace(
         waits=(*left.waits, wait),
         type="",

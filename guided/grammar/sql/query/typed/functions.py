@@ -5,12 +5,13 @@ from __future__ import annotations
 from functools import cache, lru_cache
 from itertools import product
 
+from guided.grammar.attributed.words import Words, words_of
 from guided.grammar.sql.query.typed.resolution import chosen, result_of
 from guided.grammar.sql.query.typed.system import Signature, TypeSystem
 from guided.grammar.sql.query.typed.types import ANY_NULL, BIT, OTHER, UNBOUND, is_literal
 from guided.grammar.sql.query.typed.undecided import is_undecided, joined, members_of
 
-__all__ = ["arity", "call_of", "next_types"]
+__all__ = ["arity", "call_of", "giving", "next_types"]
 
 MOST_REPEATED = 12
 """Arguments of a function that takes any number; the engine takes 100."""
@@ -36,6 +37,15 @@ def arity(system: TypeSystem, name: str) -> tuple[int, int]:
     """The least and most arguments."""
     counts = [count for count in range(MOST_REPEATED + 1) if _of(system, name, count)]
     return min(counts), max(counts)
+
+
+@lru_cache(maxsize=4096)
+def giving(system: TypeSystem, names: frozenset[str], types: int) -> Words:
+    """Those of some functions that may give one of some types, and never fail (`TypeSystem.computable`)."""
+    given = {name: {one.result for one in system.functions[name]} for name in names & system.computable.keys()}
+    return words_of(
+        name for name, some in given.items() if any(one[:3] == "any" or BIT.get(one, 0) & types for one in some)
+    )
 
 
 @lru_cache(maxsize=1 << 16)

@@ -9,6 +9,8 @@ from guided.grammar.attributed.words import Words, words_of
 from guided.grammar.sql.query.days import DAY
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed import clauses, frames
+from guided.grammar.sql.query.typed.computed.contexts import scaled
+from guided.grammar.sql.query.typed.computed.digits import digits_of, digits_of_text
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.frames import Calling
 from guided.grammar.sql.query.typed.scope import Query
@@ -150,7 +152,8 @@ class Number:
 
     def after(self, query: Query, text: str = "") -> Query | None:
         """The query behind it."""
-        return do.read(do.hear(query, text), self.name)
+        digits = digits_of_text(text) if query.computed else 0
+        return do.read(do.hear(query, text), self.name, digits=digits)
 
 
 class Text:
@@ -175,7 +178,8 @@ class Text:
     def after(self, query: Query, text: str = "") -> Query | None:
         """The query behind it; of a long text it is not known which."""
         known = text != _LONG
-        return do.read(do.hear(query, f"'{text}'") if known else do.untraced(query), self.name)
+        heard = do.hear(query, f"'{text}'") if known else do.untraced(query)
+        return do.read(heard, self.name, digits=digits_of(self.name))
 
 
 class TypedText:
@@ -194,7 +198,7 @@ class TypedText:
 
     def after(self, query: Query, text: str = "") -> Query | None:
         """The query behind it."""
-        return do.read(do.hear(query, f"{self.target} '{text}'"), self.target, (self.target, 1))
+        return do.read(do.hear(query, f"{self.target} '{text}'"), self.target, (self.target, 1), digits_of(self.target))
 
 
 class Escape:
@@ -272,14 +276,14 @@ class Scale:
         """Not more than there are."""
         return words_of(str(number) for number in range(self.low, min(self.high, query.digits) + 1))
 
-    def after(self, query: Query) -> Query | None:
+    def after(self, query: Query, text: str) -> Query | None:
         """The query as it was before the digits."""
-        return without_scale(query)
+        return scaled(query, query.digits - int(text))._replace(digits=0)
 
 
 def without_scale(query: Query) -> Query:
     """Behind the digits of a decimal, none of which is said to be behind its point."""
-    return query._replace(digits=0)
+    return scaled(query, query.digits)._replace(digits=0)
 
 
 class Position:

@@ -57,6 +57,8 @@ class Owing:
         """A name in a list of columns, or the brackets around it."""
         self._cast = text("NULL::")
         self._column_to_come = self._cast + ending.dearest_type + text(" a,") + text('""')
+        self._cell = self._comma + self._cast + ending.dearest_type
+        self._asked = text(",()") + text("||(SELECT 0)::text")
         self._named = self._from + self._source + self._joined + self._column_to_come + self._group + 4 * text('""')
         """What a name demands beside its own: a sub-query with a column, and a group."""
         self._written = measure.name
@@ -74,6 +76,8 @@ class Owing:
                 )
             if at.is_grouped:
                 found += self._grouped(needed(at) if at.bound and at.clause is not Clause.SELECT else _used(at))
+            if at.computed:
+                found += self._query_more(max(len(at.outputs), len(at.goals or ())))
             if at.windows - at.defined_windows:
                 found += self._group + sum(
                     self._window + self._written(name) for name in at.windows - at.defined_windows
@@ -122,6 +126,8 @@ class Owing:
         row = columns * (self._comma + self._null + (self._ending.dearest_type + self._comma if mixed else 0))
         part = self._null * (parts + 1) + (self._not_null if self._ending.system.null_matters else 0)
         keyword = max(self._ending.dearest, self._ending.fresh + self._from + self._source) + 2 * self._null
+        if self._ending.system.computable:
+            row += self._query_more(columns)
         other = part + max(
             self._named, self._ending.dearest_call + self._null, keyword, row, self._listed * (columns + 1)
         )
@@ -129,6 +135,10 @@ class Owing:
             query.trace or ()
         )
         return Rise(self._ending.fresh + part, other, once, late, 2 if is_starred else 3)
+
+    def _query_more(self, columns: int) -> int:
+        """A query among constants that may fail (`typed.computed`): in one more row, or with an operator."""
+        return self._asked + (columns + 1) * self._cell
 
     # Expressions ---------------------------------------------------------------------------------------------------
 
@@ -160,6 +170,8 @@ class Owing:
         may_be_indexed = operand.indexed and operand.type[:1] == "_"
         # What does not matter here, so that equal ones are found once.
         operand = operand._replace(label=("", 0), column=None, indexed=False, no_query=False, asks=frames.Asks.NOTHING)
+        if operand.computed:
+            operand = operand._replace(digits=0, risky=False)
         if not operand.type:
             found = ending.behind(operand)
             if operand.waits and operand.waits[-1].operator in _CONDITIONS:

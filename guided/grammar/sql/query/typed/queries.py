@@ -6,6 +6,7 @@ from guided.grammar.sql.query.typed import frames
 from guided.grammar.sql.query.typed.alternatives import alike, begin_any, compared, compared_with, listed
 from guided.grammar.sql.query.typed.changes import Change, asking, at_operand, begins, end, hear, read, untraced
 from guided.grammar.sql.query.typed.compounds.recursion import next_recursion, same
+from guided.grammar.sql.query.typed.computed.contexts import leading, varied
 from guided.grammar.sql.query.typed.frames import CONDITION, UNKNOWN, Asks, Operand
 from guided.grammar.sql.query.typed.scope import Clause, Query
 from guided.grammar.sql.query.typed.types import ALL, BIT, LITERALS, SORTABLE, common, is_literal, settled
@@ -36,6 +37,7 @@ def within(query: Query, goals: tuple[int, ...] | None, *, sees: bool = True, mo
     around = untraced(query)
     if around is None or query.depth >= most or _is_counted_in_a_list(query):
         return None
+    around = varied(around)
     if query.system.aliases and query.clause is Clause.SELECT:
         around = around._replace(asked=True)
     return Query(query.system, around, sees, tables=query.tables, goals=goals, depth=query.depth + 1)
@@ -179,7 +181,7 @@ def deeper(query: Query) -> Query | None:
     if query.depth >= MOST_DEPTH or not frames.at_operand(query.top):
         return None
     heard = hear(query, "(")
-    inner = Operand(query.system, ALL, no_query=is_first_of_any(query))
+    inner = Operand(query.system, leading(query, ALL), no_query=is_first_of_any(query))
     return heard and heard.pushed(inner)._replace(depth=query.depth + 1)
 
 
@@ -215,7 +217,7 @@ def shallower(query: Query) -> Query | None:
         return None
     if is_literal(ended.value) and not frames.fits(ended.top, ended.value):
         return None
-    shut = asking(read(hear(ended, ")"), ended.value, ended.label), whole.asks)
+    shut = asking(read(hear(ended, ")"), ended.value, ended.label, ended.amount), whole.asks)
     if shut is None:
         return None
     return shut.with_top(shut.top._replace(indexed=True))._replace(depth=query.depth - 1)

@@ -7,7 +7,7 @@ each is a column of that type.  A `Query` is immutable; queries within queries a
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import Enum
+from enum import Enum, IntEnum
 from typing import Any, NamedTuple
 
 from guided.grammar.attributed.records import quickly_replaced
@@ -20,6 +20,7 @@ from guided.grammar.sql.query.typed.undecided import is_undecided, members_of, s
 
 __all__ = [
     "Clause",
+    "Computed",
     "Output",
     "Pending",
     "Query",
@@ -31,6 +32,7 @@ __all__ = [
     "is_open",
     "known_names",
     "needed",
+    "queries_around",
     "queries_in_scope",
     "refer",
     "remaining",
@@ -57,6 +59,16 @@ class Clause(Enum):
     VALUES = "VALUES"
     WINDOW = "WINDOW"
     QUALIFY = "QUALIFY"
+
+
+class Computed(IntEnum):
+    """Does the engine compute what is read while it prepares, if it all is constant?"""
+
+    NOT = 0
+    """It does not, or what is read is not constant."""
+    SAFE = 1
+    RISKY = 2
+    """What was read may fail."""
 
 
 class Term(NamedTuple):
@@ -216,6 +228,9 @@ class Query(NamedTuple):
     """Is a row of a source a value of the result, so that rows are not grouped?"""
     digits: int = 0
     """Of a decimal that is a type, before its scale."""
+    computed: Computed = Computed.NOT
+    amount: int = 0
+    """Where that is computed: the digits of the expression that was read last (`typed.computed.digits`)."""
 
     @property
     def used(self) -> frozenset[Column]:
@@ -251,6 +266,8 @@ class Query(NamedTuple):
 
     def pushed(self, frame: Any) -> Query:
         """The query with one more frame."""
+        if self.computed and isinstance(frame, Operand):
+            frame = frame._replace(computed=True)
         if self.frame is None:
             return self._replace(frame=frame)
         return self._replace(frame=frame, around=(*self.around, self.frame))
@@ -302,6 +319,14 @@ def queries_in_scope(query: Query) -> Iterable[Query]:
     while at is not None:
         yield at
         at = None if at.is_local else at.outside
+
+
+def queries_around(query: Query) -> Iterable[Query]:
+    """The queries within which one stands, whether it sees their names or not, the nearest first."""
+    at = query.parent
+    while at is not None:
+        yield at
+        at = at.parent
 
 
 def is_open(query: Query) -> bool:

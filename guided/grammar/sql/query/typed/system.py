@@ -99,6 +99,9 @@ class TypeSystem:
     """Does ``*`` begin with the columns that USING made of two?"""
     labels: bool = True
     """Has an expression the name of its function, or of the type that it is cast to?"""
+    computable: Mapping[str, int] = field(default_factory=dict)
+    """Where the engine computes constants while it prepares: functions that never fail then, by the digits of what they
+    give (`typed.computed.digits`); 0 are those of the arguments, and less than 0 so many more than they have."""
 
     @cached_property
     def undefinable(self) -> frozenset[str]:

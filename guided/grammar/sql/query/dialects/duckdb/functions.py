@@ -8,7 +8,7 @@ literals of a spelling of their own: ``'field`` of a date, ``'part`` of one that
 
 from __future__ import annotations
 
-__all__ = ["AGGREGATES", "OF_LISTS", "ORDERED_SETS", "ROW_SETS", "SCALARS", "WINDOWS"]
+__all__ = ["AGGREGATES", "COMPUTABLE", "OF_LISTS", "ORDERED_SETS", "ROW_SETS", "SCALARS", "WINDOWS"]
 
 SCALARS = """
 abs: int2>int2; int4>int4; int8>int8; int16>int16; float4>float4; float8>float8; numeric>numeric; numeric2>numeric2;
@@ -286,3 +286,23 @@ generate_series range: int8>_int8; int8 int8>_int8; int8 int8 int8>_int8; timest
 unnest: anyarray>anyelement
 """
 """Of those that give a list elsewhere, rows are its elements."""
+_OF_ARGUMENTS = "abs round trunc ceil ceiling floor date_trunc datetrunc date time_bucket last_day to_days to_months"
+_TEXTS = """lower upper ucase lcase trim ltrim rtrim reverse replace concat concat_ws starts_with ends_with contains
+prefix suffix md5 sha1 sha256 strip_accents nfc_normalize strftime dayname monthname typeof string_split str_split split
+string_to_array regexp_matches regexp_full_match regexp_replace regexp_extract regexp_split_to_array array_to_string
+encode to_base64 uuid gen_random_uuid if ifnull list_sort list_distinct list_reverse list_contains list_has
+array_contains array_has json_extract json_extract_string json_keys json_type json_valid"""
+_FLOATS = """pi random sqrt cbrt power pow exp ln log log2 log10 sin cos tan asin acos atan atan2 cot degrees radians
+sinh cosh tanh epoch"""
+_SMALL = """sign length len char_length character_length strpos instr ascii unicode ord array_length list_position
+array_position json_array_length year month day quarter hour minute second century decade date_part datepart"""
+_DAYS = "date_diff datediff date_sub datesub"
+COMPUTABLE = {
+    **dict.fromkeys(_OF_ARGUMENTS.split(), 0), "to_weeks": -1, "to_hours": 0, "to_minutes": 0, "to_years": -2,
+    **dict.fromkeys((*_TEXTS.split(), *_FLOATS.split()), 99), **dict.fromkeys(_SMALL.split(), 9),
+    "now": 4, "today": 4, "current_date": 4, "age": 7, **dict.fromkeys(_DAYS.split(), 18),
+}  # fmt: skip
+"""Functions whose calls never fail where the engine computes constants while it prepares (`TypeSystem.computable`).
+
+A week has 7 days, and a year 12 months.
+"""

@@ -213,6 +213,7 @@ SYSTEM = TypeSystem(
     qualify=True,
     from_first=True,
     lists=True,
+    computable=functions.COMPUTABLE,
 )
 
 _DECLARED = {

@@ -13,6 +13,7 @@ from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed.columns.awaited import MOST_TRIED, guesses, read_as, settled_before
 from guided.grammar.sql.query.typed.columns.catalog import Catalog
 from guided.grammar.sql.query.typed.columns.read import ReadColumns, Readings, columns_of
+from guided.grammar.sql.query.typed.computed.contexts import varied
 from guided.grammar.sql.query.typed.frames import UNKNOWN
 from guided.grammar.sql.query.typed.queries import MOST_DEPTH
 from guided.grammar.sql.query.typed.relations import Relation, Source, bare_columns, is_named
@@ -218,7 +219,7 @@ def _used(query: Query, qualifier: str | None, name: str, kind: str) -> Query | 
     column = (qualifier, name)
     if changed.bound and qualifier is None and name in bare_columns(changed.sources).unique:
         column = (bare_columns(changed.sources).unique[name][0], name)
-    found = do.read(changed._replace(name=""), kind, (name, 2))
+    found = do.read(varied(changed)._replace(name=""), kind, (name, 2))
     if found is None:
         return None
     # One that stands alone is read without its type: here something must follow that needs it.

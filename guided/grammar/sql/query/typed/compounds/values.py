@@ -5,7 +5,9 @@ from __future__ import annotations
 from guided.grammar.attributed.nodes import Action, Node, Sign, Star, seq, words
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed.alternatives import alike
-from guided.grammar.sql.query.typed.scope import Clause, Output, Query
+from guided.grammar.sql.query.typed.computed.contexts import begin, end
+from guided.grammar.sql.query.typed.queries import MOST_DEPTH
+from guided.grammar.sql.query.typed.scope import Clause, Computed, Output, Query
 from guided.grammar.sql.query.typed.types import ALL, ANY_NULL, BIT, OTHER, common, settled, settling
 
 __all__ = ["values"]
@@ -18,7 +20,7 @@ def values(body: Node) -> Node:
     cell = seq(Action(_begin_cell), body, Action(_end_cell))
     more = Star(seq(Action(_next_cell), _COMMA, cell), _wants_cell)
     row = seq(Action(_begin_row), _OPEN, cell, more, Action(_end_row), _CLOSE)
-    return seq(Action(_begin), words("VALUES"), row, Star(seq(_COMMA, row)), Action(_end))
+    return seq(Action(_begin), words("VALUES"), row, Star(seq(_COMMA, row), _may_fail), Action(_end))
 
 
 def _begin(query: Query) -> Query | None:
@@ -29,7 +31,10 @@ def _begin(query: Query) -> Query | None:
     if not all(settling(query.system, goal) & ~BIT[OTHER] for goal in query.goals or ()):
         # No expression without sources is of such a type.
         return None
-    return query._replace(clause=Clause.VALUES, bound=True)
+    if query.system.computable and query.depth >= MOST_DEPTH:
+        # No query may follow that the rows may need (`typed.computed`).
+        return None
+    return begin(query._replace(clause=Clause.VALUES, bound=True))
 
 
 def _begin_row(query: Query) -> Query:
@@ -67,11 +72,16 @@ def _end_cell(query: Query) -> Query | None:
         shared = common(ended.system, outputs[place].type, kind)
         if shared is None:
             return None
-        outputs[place] = outputs[place]._replace(type=shared, trace=None)
+        outputs[place] = outputs[place]._replace(type=_of_rows(ended, shared), trace=None)
     else:
         name, first = ended.system.value_names
-        outputs.append(Output(f"{name}{place + first}", kind, trace=ended.trace))
+        outputs.append(Output(f"{name}{place + first}", _of_rows(ended, kind), trace=ended.trace))
     return ended._replace(outputs=tuple(outputs), cell=place + 1, trace=None, column=None, label=("", 0))
+
+
+def _of_rows(query: Query, kind: str) -> str:
+    """The type of a column so far: DuckDB reads no literal as what stands in a later row."""
+    return settled(query.system, kind) if query.system.lists and kind != ANY_NULL else kind
 
 
 def _wants_cell(query: Query) -> bool:
@@ -85,9 +95,14 @@ def _end_row(query: Query) -> Query | None:
     return None if _wants_cell(query) else query._replace(distinct=True)
 
 
-def _end(query: Query) -> Query:
+def _may_fail(query: Query) -> bool:
+    """Must one more row come, which has a query?"""
+    return query.computed is Computed.RISKY
+
+
+def _end(query: Query) -> Query | None:
     """Behind the last row: what is a literal still is a text; NULL where that is one."""
     free = () if query.system.null_is_text else (ANY_NULL,)
     kinds = (one.type if one.type in free else settled(query.system, one.type) for one in query.outputs)
     outputs = tuple(one._replace(type=kind, trace=None) for one, kind in zip(query.outputs, kinds, strict=True))
-    return query._replace(outputs=outputs, cell=0)
+    return end(query._replace(outputs=outputs, cell=0))

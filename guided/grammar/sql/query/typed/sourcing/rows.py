@@ -11,7 +11,9 @@ from guided.grammar.sql.query.relations import EVERY
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed import clauses
 from guided.grammar.sql.query.typed.calls import FunctionName, arguments, end_call
+from guided.grammar.sql.query.typed.computed.contexts import begin, end
 from guided.grammar.sql.query.typed.dialect import TypedDialect
+from guided.grammar.sql.query.typed.queries import MOST_DEPTH
 from guided.grammar.sql.query.typed.relations import Relation
 from guided.grammar.sql.query.typed.scope import Query
 from guided.grammar.sql.query.typed.sourcing.column_lists import alias_with_columns, unlisted
@@ -32,8 +34,9 @@ def rows(dialect: TypedDialect, body: Node) -> Node:
     """A function as a source."""
     known = [name for name in dialect.system.row_sets if name not in dialect.system.row_columns]
     call = seq(
-        maybe(words("LATERAL")), Action(do.begin(ALL)), Name(_RowFunction(known), Spelled.WORD), Sign("("),
-        arguments(body), Action(end_call), Sign(")"), Action(_end_rows),
+        Action(_may_compute), maybe(words("LATERAL")), Action(do.begin(ALL)),
+        Name(_RowFunction(known), Spelled.WORD), Sign("("), Action(begin), arguments(body), Action(end_call), Sign(")"),
+        Action(_end_rows),
     )  # fmt: skip
     named = choice(seq(words("AS"), Name(_Alias())), Name(_Alias(dialect.keywords)))
     column = seq(Sign("("), Name(_Column()), Sign(")"))
@@ -63,6 +66,11 @@ def _of_rows(query: Query) -> Query:
     return query._replace(tainted="volatile" if query.tainted else "rows")
 
 
+def _may_compute(query: Query) -> Query | None:
+    """Where a query may follow that its arguments may need (`typed.computed`)."""
+    return None if query.system.computable and query.depth >= MOST_DEPTH else query
+
+
 class _RowFunction(FunctionName):
     """A function of which a text that ends soon has one: behind LATERAL nothing else may stand."""
 
@@ -76,6 +84,7 @@ class _RowFunction(FunctionName):
 def _end_rows(query: Query) -> Query | None:
     """Behind the call: a relation of one column."""
     ended = do.end(query)
+    ended = ended and end(ended)
     if ended is None:
         return None
     # Elsewhere the function gives a list.

@@ -18,9 +18,14 @@ _AGAIN = maybe(words("REPEATABLE"), _OPEN, _SEED, _CLOSE)
 def sample(dialect: TypedDialect) -> Node:
     """TABLESAMPLE behind a table of the database."""
     method = choice(words("SYSTEM"), words("BERNOULLI"))
-    ways = [seq(method, _OPEN, _PERCENT, _CLOSE, _AGAIN)]
     if dialect.system.from_first:
-        ways.append(_some())
+        part = seq(_PERCENT, choice(Sign("%"), words("PERCENT")))
+        # SYSTEM alone may have a number of rows.
+        number = Literal(LiteralForm.NUMBER, Size(1, 9999))
+        drawn = choice(seq(method, _OPEN, part), seq(words("SYSTEM"), _OPEN, number))
+        ways = [seq(drawn, _CLOSE, _AGAIN), _some()]
+    else:
+        ways = [seq(method, _OPEN, _PERCENT, _CLOSE, _AGAIN)]
     return seq(Action(_may_be_sampled), words("TABLESAMPLE"), choice(*ways))
 
 

@@ -21,7 +21,6 @@ SELECT name, code, u.name, u.code, t.id, s.name FROM
 SELECT DISTINCT day, x.day, s.day FROM
 SELECT id, code, x.id, u.id + 1, sum(x.code), u.code FROM
 SELECT code, x.code, u.code, w.code FROM t JOIN
-SELECT x FROM (VALUES (TRIM(+ TIMESTAMP
 SELECT LOCALTIMESTAMP > - TIMESTAMPTZ
 (TABLE s OFFSET (WITH RECURSIVE e AS ((WITH
 ((TABLE s UNION ALL (WITH RECURSIVE e AS ((WITH
@@ -38,6 +37,7 @@ SELECT lower(x), y FROM t SEMI JOIN (SELECT '' AS x) AS z ON
 """.strip().splitlines()
 """QUALIFY has a window, ON a condition, and what SEMI JOIN joins defines no names."""
 POSTGRESQL = """
+SELECT x FROM (VALUES (TRIM(+ TIMESTAMP
 SELECT GROUPING(t.shape)
 SELECT to_tsvector(name) FROM s INTERSECT SELECT
 SELECT ARRAY(SELECT q.words INTERSECT

@@ -1,0 +1,141 @@
+"""Where an engine computes constants while it prepares: the rows of VALUES, and what functions in FROM are called with.
+
+It does so if all of them are constant, and refuses the query where one cannot be computed.  So where one may fail
+(`Computed.RISKY`), something that is not constant must be among them: a column, or a query, which ends may write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from guided.grammar.sql.query.typed import frames
+from guided.grammar.sql.query.typed.computed.digits import UNSURE, amount_of, amount_of_cast
+from guided.grammar.sql.query.typed.frames import Calling, Operand
+from guided.grammar.sql.query.typed.scope import Clause, Computed, Query
+from guided.grammar.sql.query.typed.types import BIT, LITERALS
+
+__all__ = [
+    "apart", "begin", "called", "casting", "end", "lacks_query", "leading", "leads", "leads_list", "may_be_null",
+    "mixing", "risky", "scaled", "varied", "wants_query",
+]  # fmt: skip
+
+_UNTYPED = sum(BIT[name] for name in LITERALS)
+_LISTS = sum(bit for name, bit in BIT.items() if name[0] == "_")
+Change = Callable[[Query], Query | None]
+
+
+def begin(query: Query) -> Query:
+    """Where such constants begin."""
+    return query._replace(computed=Computed.SAFE) if query.system.computable else query
+
+
+def end(query: Query) -> Query | None:
+    """Behind them."""
+    if not query.computed:
+        return query
+    return None if query.computed is Computed.RISKY else query._replace(computed=Computed.NOT)
+
+
+def risky(query: Query) -> Query:
+    """Behind what may fail."""
+    return query._replace(computed=Computed.RISKY) if query.computed else query
+
+
+def varied(query: Query) -> Query:
+    """Behind what is no constant."""
+    if not query.computed:
+        return query
+    frame, *around = (
+        one._replace(computed=False) if isinstance(one, Operand) else one for one in (query.frame, *query.around)
+    )
+    return query._replace(computed=Computed.NOT, frame=frame, around=tuple(around))
+
+
+def casting(query: Query, source: str, digits: int, target: str, room: int) -> Query:
+    """Behind a cast of what had so many digits; the expression is what the cast gives."""
+    if not query.computed:
+        return query
+    digits, fails = amount_of_cast(source, digits, target, room)
+    found = query.with_top(query.top._replace(digits=digits))
+    return risky(found) if fails else found
+
+
+def scaled(query: Query, room: int) -> Query:
+    """Behind a cast to a decimal with room for so many digits before its point."""
+    return risky(query) if query.computed and query.top.digits > room else query
+
+
+def called(query: Query, frame: Calling, kind: str) -> tuple[Query, int]:
+    """Behind a call, with the digits of what it gives."""
+    if not query.computed or frame.name in query.system.row_sets:
+        return query, 0
+    known = query.system.computable[frame.name]
+    if frame.name == "date" and frame.types == ("text",):
+        return risky(query), UNSURE
+    if known > 0:
+        return query, known
+    digits, fails = amount_of(kind, frame.digits - known)
+    return (risky(query) if fails else query), digits
+
+
+def leading(query: Query, among: int) -> int:
+    """Of some types those with which the operand that comes needs no cast that may fail; all if these are literals."""
+    if not query.computed:
+        return among
+    found = among & frames.leading(query.top)
+    return found if found & ~_UNTYPED else among
+
+
+def apart(query: Query) -> Query | None:
+    """Where no such constants are."""
+    return None if query.computed else query
+
+
+def may_be_null(query: Query) -> Query | None:
+    """Where a constant may be NULL: not in EXTRACT, whose type that would change."""
+    return None if query.computed and query.no_null else query
+
+
+def leads(name: str) -> Change:
+    """Where an operand of a type needs no cast that may fail."""
+
+    def change(query: Query) -> Query | None:
+        return query if not query.computed or frames.leading(query.top) & BIT[name] else None
+
+    return change
+
+
+def leads_list(query: Query) -> Query | None:
+    """Where a list may stand."""
+    return query if not query.computed or frames.leading(query.top) & _LISTS else None
+
+
+def _is_outermost(query: Query) -> bool:
+    """Is the expression one of those that must not fail, with none around it?"""
+    return len(query.around) == (0 if query.clause is Clause.VALUES else 2)
+
+
+def lacks_query(query: Query) -> bool:
+    """Must the argument of a function go on, since it may fail?"""
+    if not query.computed or query.clause is Clause.VALUES or not _is_outermost(query):
+        return False
+    whole = frames.whole(query.top)
+    return whole is not None and (query.computed is Computed.RISKY or whole.risky)
+
+
+def mixing(query: Query) -> str:
+    """The operator with which a query becomes a part of such an argument."""
+    return "||" if query.top.type[:1] == "_" else "+"
+
+
+def wants_query(query: Query) -> bool:
+    """Does a text that ends soon have a query as the operand that comes?
+
+    It is the first cell of a row more, or the right side of an argument.
+    """
+    if not query.computed or not isinstance(query.frame, Operand) or not _is_outermost(query):
+        return False
+    top, may_fail = query.top, query.computed is Computed.RISKY
+    if query.clause is Clause.VALUES:
+        return may_fail and not top.type and not top.waits and query.distinct and query.cell == 0
+    return (may_fail or top.risky) and not top.type and bool(top.waits) and top.waits[-1].operator in ("+", "||")

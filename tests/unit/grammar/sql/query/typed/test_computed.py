@@ -1,0 +1,135 @@
+"""Constants that DuckDB computes while it prepares: in rows of VALUES, and as arguments of functions in FROM."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from guided.grammar.attributed.language import AttributedLanguage
+from guided.grammar.sql import reflect
+from guided.grammar.sql.query.language import query_language
+from tests.amounts import some
+from tests.unit.grammar.sql.query import random_queries
+from tests.unit.grammar.sql.query.test_queries import refusal
+
+DATABASE = "CREATE TABLE t (id INTEGER, name VARCHAR, born DATE, tags VARCHAR[])"
+TAKEN = """
+VALUES (1, 'x', DATE '2024-01-01', CURRENT_DATE - INTERVAL 1 DAY, 1.5 * 2, 10 / 4.0, -1, 60 * 60 * 24)
+VALUES (100::SMALLINT, 5::TINYINT, 100.5::DECIMAL(10,2), CAST(5 AS SMALLINT), CAST(1.5 AS DECIMAL(4,2)), '12'::INTEGER)
+VALUES (length('a') + 1, year(CURRENT_DATE) - 1, upper('a') || 'b', TRY_CAST(upper('a') AS INTEGER), INTERVAL 2 DAY * 30)
+VALUES (1), ('12')
+VALUES (999999999 * 999999999, 'x'), ((SELECT 1), 'y')
+SELECT * FROM range(1, 10 + 1)
+SELECT * FROM generate_series(date_trunc('month', now()), now(), INTERVAL '1 month')
+SELECT * FROM generate_series(CURRENT_DATE - INTERVAL 30 DAY, CURRENT_DATE::TIMESTAMP, INTERVAL 1 DAY)
+SELECT * FROM generate_series(extract(year FROM CURRENT_DATE) - 5, extract(year FROM CURRENT_DATE))
+SELECT * FROM range(999999999 * 999999999 + (SELECT 1))
+SELECT * FROM unnest(string_split('a,b', ',')), unnest([1, 2, 3]) AS n
+SELECT t.name, x FROM t, unnest(tags) AS x, range(id + upper('a')::INTEGER % 3) AS r
+SELECT upper('a')::INTEGER + 1 // 0 FROM t
+SELECT * FROM t TABLESAMPLE BERNOULLI (10 PERCENT), t AS u TABLESAMPLE SYSTEM (10)
+SELECT rank() OVER (PARTITION BY (SELECT 1)), (SELECT rank() OVER () LIMIT 1) FROM t
+""".strip().splitlines()
+REFUSED = """
+VALUES (upper('a')::INTEGER)
+VALUES (999999999 * 999999999)
+VALUES (100::DECIMAL(3,2))
+VALUES (CAST(1000 AS TINYINT))
+VALUES (5 // 0)
+VALUES (1, now() AT TIME ZONE 'nowhere')
+VALUES (INTERVAL 9999 YEARS * 999999)
+VALUES (chr(-1))
+VALUES ('a' || 'b' = 1)
+VALUES ('12'), (1)
+VALUES (NULL), ('12'), (1)
+SELECT * FROM range(upper('a')::INTEGER)
+SELECT * FROM unnest(upper('a')::INTEGER[])
+SELECT * FROM t TABLESAMPLE BERNOULLI (10)
+SELECT rank() OVER (PARTITION BY (SELECT rank() OVER ())) FROM t
+SELECT rank() OVER w FROM t WINDOW w AS (ORDER BY EXISTS (FROM t QUALIFY rank() OVER () = 1))
+""".strip().splitlines()
+BEGUN = """
+VALUES (999999999 * 999999999
+VALUES (999999999 * 999999999, 1), (
+VALUES ((((((((999999999 * 999999999
+VALUES (1, json_extract_string((nullif(
+FROM range(999999999 * 999999999
+FROM range(((((999999999 * 999999999
+FROM generate_series(1, COALESCE(0 + length(
+FROM unnest(CASE WHEN
+""".strip().splitlines()
+BEGINNINGS = ("VALUES (", "VALUES (1, ", "FROM range(", "FROM unnest(", "FROM generate_series(1, ")
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("computed") / "t.duckdb"
+    with duckdb.connect(str(found)) as connection:
+        connection.execute(DATABASE)
+    return found
+
+
+@pytest.fixture(scope="module")
+def language(file: Path) -> AttributedLanguage:
+    return query_language(reflect(str(file)))
+
+
+@pytest.fixture(scope="module")
+def engine(file: Path) -> Any:
+    with duckdb.connect(str(file), read_only=True) as connection:
+        yield connection
+
+
+@pytest.mark.parametrize("text", TAKEN)
+def test_what_the_engine_prepares_is_taken(text: str, language: AttributedLanguage, engine: Any) -> None:
+    engine.execute(f"EXPLAIN {text}")
+    assert refusal(language, text) is None
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_the_engine_refuses_is_refused(text: str, language: AttributedLanguage, engine: Any) -> None:
+    with pytest.raises(duckdb.Error):
+        engine.execute(f"EXPLAIN {text}")
+    assert refusal(language, text) is not None
+
+
+@pytest.mark.parametrize("text", BEGUN)
+def test_what_may_fail_ends_with_a_query(text: str, language: AttributedLanguage, engine: Any) -> None:
+    at = random_queries.read(language, language.start, text)
+    assert at is not None
+    end = language.end(at)
+    assert end is not None and len(end) <= language.price(at)
+    engine.execute(f"EXPLAIN {text}{end.decode()}")
+
+
+def test_few_random_texts_have_constants_that_fail(language: AttributedLanguage, engine: Any) -> None:
+    """What is left are parts that the engine computes although a query stands beside them, such as conditions of CASE."""
+    failed, count = 0, some(600, 60)
+    for seed in range(count):
+        rng = random.Random(f"computed/{seed}")
+        text = BEGINNINGS[seed % len(BEGINNINGS)]
+        at = random_queries.read(language, language.start, text)
+        for _ in range(rng.choice([3, 6, 12, 20])):
+            assert at is not None
+            place = language.resolved(at)
+            assert place is not None
+            opens = list(place.opens)
+            rng.shuffle(opens)
+            for open_ in opens:
+                written = None if open_.terminal is None else random_queries.lexeme(rng, language, open_)
+                after = None if written is None else random_queries.read(language, at, f" {written}")
+                if after is not None and language.resolved(after) is not None:
+                    at, text = after, f"{text} {written}"
+                    break
+        assert at is not None
+        end = language.end(at)
+        assert end is not None and len(end) <= language.price(at), text
+        try:
+            engine.execute(f"EXPLAIN {text}{end.decode()}")
+        except duckdb.Error:
+            failed += 1
+    assert failed <= count * 0.04
