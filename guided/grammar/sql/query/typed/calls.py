@@ -28,7 +28,14 @@ from guided.grammar.sql.query.typed.columns.catalog import Catalog
 from guided.grammar.sql.query.typed.columns.references import Qualifier
 from guided.grammar.sql.query.typed.columns.row_names import RowName
 from guided.grammar.sql.query.typed.columns.terms import TermQualifier
-from guided.grammar.sql.query.typed.computed.contexts import apart, called, lacks_query, leads, may_be_null, risky
+from guided.grammar.sql.query.typed.computed.contexts import (
+    called,
+    lacks_query,
+    leads,
+    may_be_null,
+    risky,
+    unless_computed,
+)
 from guided.grammar.sql.query.typed.computed.digits import UNSURE
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.frames import CONDITION, Calling, Operand
@@ -198,6 +205,9 @@ def _next_types(query: Query) -> int:
     if len(frame.types) >= functions.arity(query.system, frame.name)[1]:
         return 0
     found = functions.next_types(query.system, frame.name, frame.types)
+    if query.computed and frame.name == "date":
+        # It reads a text, which a literal spells right.
+        found &= ~BIT["text"]
     return found & SORTABLE if frame.distinct else found
 
 
@@ -418,7 +428,7 @@ def _scalars(dialect: TypedDialect, catalog: Catalog, expression: Node) -> list[
     closed = seq(Action(end_call), _CLOSE)
     named = Name(FunctionName(dialect.system.scalars, "scalar", dialect.word_functions), Spelled.WORD)
     called = (
-        seq(Action(do.hears(name)), Action(apart), Keyword(name), Action(calling(name)))
+        seq(Action(do.hears(name)), Action(unless_computed), Keyword(name), Action(calling(name)))
         for name in dialect.word_functions
     )
     reserved = choice(*called)

@@ -48,6 +48,7 @@ from guided.grammar.sql.query.typed.computed.contexts import (
     leads_list,
     may_be_null,
     mixing,
+    unless_computed,
     wants_query,
 )
 from guided.grammar.sql.query.typed.computed.digits import UNSURE, amount_of_cast
@@ -84,21 +85,20 @@ class TypeName:
 
     label = "a type"
 
-    def __init__(self, dialect: TypedDialect, *, behind: bool, array: bool = False, tried: bool = False) -> None:
+    def __init__(self, dialect: TypedDialect, *, behind: bool, array: bool = False) -> None:
         known = dialect.system.types
         self.words = {word: name for word, name in dialect.type_words.items() if not array or "_" + name in known}
         self.price = max(map(len, self.words))
         self.shortest = {name: word for word, name in sorted(self.words.items(), key=lambda item: -len(item[0]))}
         self.behind = behind
         self.array = array
-        self.tried = tried
 
     def allowed(self, query: Query) -> Names:
         """Those to which there is a cast."""
         source = query.top.type if self.behind else query.value
         found = [word for word in self.words if turns_into(query.system, source, self._of(word))]
         if query.computed:
-            sure = [word for word in found if _is_sure(query, source, self._of(word), self.behind, self.tried)]
+            sure = [word for word in found if _is_sure(query, source, self._of(word), self.behind)]
             found = sure or found
         return Names(words_of(found))
 
@@ -110,7 +110,7 @@ class TypeName:
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query behind the cast."""
-        to = cast_to(self._of(name), behind=self.behind, room=_ROOM.get(name, 0), tried=self.tried, any_=True)
+        to = cast_to(self._of(name), behind=self.behind, room=_ROOM.get(name, 0), any_=True)
         return to(query)
 
     def suggested(self, query: Query) -> Iterable[str]:
@@ -118,10 +118,16 @@ class TypeName:
         targets = [part[2:] for part in do.next_parts(query) if part[:2] == "::"]
         if targets:
             return [self.shortest[name.removeprefix("_")] for name in targets if self._has(name)]
+        found = list(self._suggested(query))
+        if query.computed:
+            # There it may be none of these.
+            words = self.allowed(query).words.members
+            found += sorted(words.difference(found), key=lambda word: (len(word), word))
+        return found
+
+    def _suggested(self, query: Query) -> Iterable[str]:
         if not self.behind:
-            # Where constants are computed it may be another.
-            words = self.allowed(query).words.members if query.computed else frozenset()
-            return ("text",) if not words or "text" in words else sorted(words, key=lambda word: (len(word), word))
+            return ("text",)
         source = query.top.type
         wished = [wish] if (wish := _wish(query)) else list(frames.target_types(query.top))
         found = [name for name in wished if turns_into(query.system, source, name) and self._has(name)]
@@ -135,15 +141,15 @@ def begin_cast(query: Query) -> Query | None:
     return do.push(query, leading(query, ALL))
 
 
-def _is_sure(query: Query, source: str, target: str, behind: bool, tried: bool) -> bool:
+def _is_sure(query: Query, source: str, target: str, behind: bool) -> bool:
     """Is a cast one that no constant fails, and that needs no other?"""
     top = query.top._replace(type="") if behind else query.top
     leads_on = (frames.leading(top) == ALL) or frames.goal_of(top) & BIT[target]
-    return bool(leads_on) and (tried or not amount_of_cast(source, 0, target)[1])
+    return bool(leads_on) and not amount_of_cast(source, 0, target)[1]
 
 
-def cast_to(target: str, *, behind: bool, room: int = 0, tried: bool = False, any_: bool = False) -> do.Change:
-    """A cast to one type, which may have ``room`` for so many digits; one that is ``tried`` never fails.
+def cast_to(target: str, *, behind: bool, room: int = 0, any_: bool = False) -> do.Change:
+    """A cast to one type, which may have ``room`` for so many digits.
 
     Where constants are computed it must be one that they do not fail, unless it is ``any_``.
     """
@@ -152,20 +158,20 @@ def cast_to(target: str, *, behind: bool, room: int = 0, tried: bool = False, an
         source = query.top.type if behind else query.value
         if not turns_into(query.system, source, target):
             return None
-        if query.computed and not any_ and not _is_sure(query, source, target, behind, tried):
+        if query.computed and not any_ and not _is_sure(query, source, target, behind):
             return None
         if behind:
             found = do.cast(query, target)
             return found and casting(found, source, query.top.digits, target, room)
         label = query.label if query.label[1] > 1 else (target.removeprefix("_"), 1)
         found = do.read(do.hear(query, "::" + target), target, label)
-        return found if tried else found and casting(found, source, query.amount, target, room)
+        return found and casting(found, source, query.amount, target, room)
 
     return change
 
 
-def _type(dialect: TypedDialect, *, behind: bool, tried: bool = False) -> Node:
-    to = partial(cast_to, behind=behind, tried=tried)
+def _type(dialect: TypedDialect, *, behind: bool) -> Node:
+    to = partial(cast_to, behind=behind)
     size = Literal(LiteralForm.NUMBER, Size(1, 999))
     sized = [
         seq(Action(to(name)), Action(do.untraced), words(word), _OPEN, size, _CLOSE)
@@ -181,7 +187,7 @@ def _type(dialect: TypedDialect, *, behind: bool, tried: bool = False) -> Node:
                 scale if least else choice(scale, Action(without_scale)), _CLOSE)
         )  # fmt: skip
     several = [seq(Action(to(name)), words(word)) for word, name in dialect.type_phrases.items()]
-    array = seq(Name(TypeName(dialect, behind=behind, array=True, tried=tried), Spelled.WORD), Sign("["), Sign("]"))
+    array = seq(Name(TypeName(dialect, behind=behind, array=True), Spelled.WORD), Sign("["), Sign("]"))
 
     def preferred(query: Query) -> int:
         if not behind:
@@ -192,7 +198,7 @@ def _type(dialect: TypedDialect, *, behind: bool, tried: bool = False) -> Node:
         return min((places.get(name, 0) for name in wished), default=0)
 
     places = {name: 2 + place for place, (name, _, _) in enumerate(dialect.scaled_types) if name != "numeric"}
-    word = Name(TypeName(dialect, behind=behind, tried=tried), Spelled.WORD)
+    word = Name(TypeName(dialect, behind=behind), Spelled.WORD)
     return Choice((word, array, *scaled, *several, *sized), preferred)
 
 
@@ -430,8 +436,8 @@ def _bracketed(dialect: TypedDialect, body: Rule, query: Rule) -> list[Node]:
         words("AS"), _type(dialect, behind=False), _CLOSE,
     )  # fmt: skip
     try_cast = seq(
-        words("TRY_CAST"), Action(do.at_operand), Action(may_be_null), Action(do.heard("try")), _OPEN,
-        Action(do.begin()), body, Action(do.end), words("AS"), _type(dialect, behind=False, tried=True), _CLOSE,
+        words("TRY_CAST"), Action(do.at_operand), Action(unless_computed), Action(do.heard("try")), _OPEN,
+        Action(do.begin()), body, Action(do.end), words("AS"), _type(dialect, behind=False), _CLOSE,
     )  # fmt: skip
     # A query is no part that is followed.
     nested = seq(Action(queries.may_nest), Action(do.begins("a query")))

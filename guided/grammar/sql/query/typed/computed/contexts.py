@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from guided.grammar.sql.query.typed import frames
-from guided.grammar.sql.query.typed.computed.digits import UNSURE, amount_of, amount_of_cast
+from guided.grammar.sql.query.typed.computed.digits import amount_of, amount_of_cast
 from guided.grammar.sql.query.typed.frames import Calling, Operand
 from guided.grammar.sql.query.typed.scope import Clause, Computed, Query
 from guided.grammar.sql.query.typed.types import BIT, LITERALS
 
 __all__ = [
-    "apart", "begin", "called", "casting", "end", "lacks_query", "leading", "leads", "leads_list", "may_be_null",
-    "mixing", "risky", "scaled", "varied", "wants_query",
+    "begin", "called", "casting", "end", "lacks_query", "leading", "leads", "leads_list", "may_be_null",
+    "mixing", "risky", "scaled", "unless_computed", "varied", "wants_query",
 ]  # fmt: skip
 
 _UNTYPED = sum(BIT[name] for name in LITERALS)
@@ -70,8 +70,6 @@ def called(query: Query, frame: Calling, kind: str) -> tuple[Query, int]:
     if not query.computed or frame.name in query.system.row_sets:
         return query, 0
     known = query.system.computable[frame.name]
-    if frame.name == "date" and frame.types == ("text",):
-        return risky(query), UNSURE
     if known > 0:
         return query, known
     digits, fails = amount_of(kind, frame.digits - known)
@@ -86,7 +84,7 @@ def leading(query: Query, among: int) -> int:
     return found if found & ~_UNTYPED else among
 
 
-def apart(query: Query) -> Query | None:
+def unless_computed(query: Query) -> Query | None:
     """Where no such constants are."""
     return None if query.computed else query
 

@@ -61,7 +61,7 @@ def _type(dialect: TypedDialect) -> Node:
     sized = (seq(Action(_typed(name)), words(word), _OPEN, size, _CLOSE) for word, name in dialect.sized_types.items())
     phrases = (seq(Action(_typed(name)), words(word)) for word, name in dialect.type_phrases.items())
     digits = Literal(LiteralForm.NUMBER, Digits(1, dialect.most_digits), hears=True)
-    scale = seq(_COMMA, Literal(LiteralForm.NUMBER, Scale(0, dialect.most_digits)))
+    scale = seq(_COMMA, Literal(LiteralForm.NUMBER, Scale(0, dialect.most_digits), hears=True))
     decimal = seq(Action(_typed("numeric")), choice(words("DECIMAL"), words("NUMERIC")), _OPEN, digits,
                   choice(scale, Action(without_scale)), _CLOSE)  # fmt: skip
     array = seq(Name(_Type(dialect, array=True), Spelled.WORD), Sign("["), Sign("]"))
