@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from guided.grammar.sql.query.typed import frames
-from guided.grammar.sql.query.typed.computed.digits import amount_of, amount_of_cast
+from guided.grammar.sql.query.typed.computed.digits import UNSURE, amount_of, amount_of_cast
 from guided.grammar.sql.query.typed.frames import Calling, Operand
 from guided.grammar.sql.query.typed.scope import Clause, Computed, Query
 from guided.grammar.sql.query.typed.types import BIT, LITERALS
@@ -69,7 +69,9 @@ def called(query: Query, frame: Calling, kind: str) -> tuple[Query, int]:
     """Behind a call, with the digits of what it gives."""
     if not query.computed or frame.name in query.system.row_sets:
         return query, 0
-    known = query.system.computable[frame.name]
+    known = query.system.computable.get(frame.name)
+    if known is None:
+        return risky(query), UNSURE
     if known > 0:
         return query, known
     digits, fails = amount_of(kind, frame.digits - known)
