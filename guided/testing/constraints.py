@@ -58,9 +58,10 @@ def check_constraint(
 
     On every state met: the mask's bits are exactly the ids that `advance` accepts; end-of-text ids are allowed exactly
     where the text may end, ids without text never; the nearest end is reached in the promised number of tokens, under
-    a mask that never runs empty; forced bytes have no alternative; bytes and tokens lead to the same future.  After
-    the walks: every state still says what it said, ``threads`` threads asking at once hear the same, and so does a
-    pickled copy (``pickled=False`` leaves that out).
+    a mask that never runs empty; forced bytes have no alternative; bytes and tokens lead to the same future, but for
+    longer tokens that bytes may begin where a grammar limits tokens.  After the walks: every state still says what it
+    said, ``threads`` threads asking at once hear the same, and so does a pickled copy (``pickled=False`` leaves that
+    out).
 
     On the first ``full_states`` states (None: all) every id is advanced, on the others a sample; an advance costs some
     microseconds and a vocabulary may have 128,000 ids.  Raises `AssertionError` with the tokens that lead there.

@@ -127,6 +127,9 @@ class LimitedReading(ProductMachine[Side]):
 
     def advance_token(self, state: int, token: int) -> int:
         """The state after a token's bytes (not an end-of-text id)."""
+        known = self.far.steps.get((state >> COUNT) * STRIDE + token)
+        if known is not None and state & _MOST > known[1]:
+            return state + known[0]
         with self.lock:
             if state < self.first_pair:
                 after = self.inner.advance_token(state, token)
