@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -99,6 +100,17 @@ def test_a_whole_text_in_few_tokens(llm):
         assert each.finish_reason == "stop" and len(each.token_ids) <= 24 and valid(schema, each.text)
     with pytest.raises(VLLMValidationError, match="Raise max_tokens"):
         texts(llm, [asked({"json": schema}, max_tokens=3, extra_args={"guided_whole": True})])
+
+
+def test_free_text_of_so_many_tokens(llm):
+    tag = {"type": "tag", "begin": "<a>", "content": {"type": "any_text", "max_tokens": 5}, "end": "</a>"}
+    structured = {"structural_tag": json.dumps({"type": "structural_tag", "format": tag})}
+    own = llm.get_tokenizer()
+    for each in texts(llm, [asked(structured, temperature=1.5, seed=n) for n in range(8)]):
+        assert each.finish_reason == "stop" and re.fullmatch("(?s)<a>.*</a>", each.text)
+        # Where each token begins.
+        lengths = [len(own.decode(each.token_ids[:n])) for n in range(len(each.token_ids))]
+        assert sum(len("<a>") <= length < len(each.text) - len("</a>") for length in lengths) <= 5
 
 
 def test_beams(llm):
