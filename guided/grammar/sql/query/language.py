@@ -9,6 +9,7 @@ from guided.grammar.attributed.language import AttributedLanguage
 from guided.grammar.attributed.pricing import Demands
 from guided.grammar.sql.query.catalog import Catalog
 from guided.grammar.sql.query.dialects.duckdb.dialect import DUCKDB
+from guided.grammar.sql.query.dialects.duckdb.nested import with_nested
 from guided.grammar.sql.query.dialects.mariadb import mariadb
 from guided.grammar.sql.query.dialects.postgresql.dialect import POSTGRESQL
 from guided.grammar.sql.query.dialects.postgresql.enums import with_enums
@@ -56,6 +57,8 @@ def query_language(schema: DatabaseSchema, *, forward: bool = True) -> Attribute
     if typed is not None:
         if schema.dialect == "postgresql":
             typed = with_enums(typed, schema)
+        else:
+            typed = with_nested(typed, schema)
         known = TypedCatalog.of(schema, typed, forward=forward)
         start = typed_scope.Query(typed.system)
         tree = typed_statement.select(typed, known)

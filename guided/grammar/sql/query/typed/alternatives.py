@@ -12,7 +12,7 @@ from guided.grammar.sql.query.typed.frames import CONDITION, Alternatives, Asks
 from guided.grammar.sql.query.typed.resolution import operator_of
 from guided.grammar.sql.query.typed.scope import Query
 from guided.grammar.sql.query.typed.system import TypeSystem
-from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, common, is_literal, settled
+from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, bits_of, common, is_literal, settled
 from guided.grammar.sql.query.typed.undecided import is_undecided, joined, members_of
 
 __all__ = [
@@ -51,7 +51,7 @@ def alike(system: TypeSystem, name: str, among: int) -> int:
     if not name:
         return among
     found = 0
-    for other, bit in BIT.items():
+    for other, bit in bits_of(system):
         shared = common(system, name, other)
         if among & bit and shared is not None and among & BIT[shared]:
             found |= bit

@@ -8,7 +8,7 @@ from guided.grammar.sql.query.typed import frames
 from guided.grammar.sql.query.typed.computed.digits import UNSURE, digits_of
 from guided.grammar.sql.query.typed.frames import CONDITION, Asks, Operand
 from guided.grammar.sql.query.typed.scope import Computed, Query
-from guided.grammar.sql.query.typed.types import ALL, ANY_NULL
+from guided.grammar.sql.query.typed.types import ALL, ANY_NULL, NESTED
 
 __all__ = [
     "Change",
@@ -298,12 +298,12 @@ def _is_list_of_letters(query: Query) -> bool:
 def end_subscript(query: Query) -> Query | None:
     """Behind it."""
     top = query.top
-    heard = hear(query, "[]")
+    heard, kind = hear(query, "[]"), top.type.removeprefix("_")
     return (
         None
         if heard is None
         else heard.with_top(
-            top._replace(type=top.type.removeprefix("_"), column=None, bound=False, indexed=False, asks=Asks.NOTHING)
+            top._replace(type=kind, column=None, bound=False, indexed=kind in NESTED, asks=Asks.NOTHING)
         )
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from guided.grammar.sql.query.relations import EVERY
 from guided.grammar.sql.query.typed.changes import end
-from guided.grammar.sql.query.typed.frames import CONDITION, UNKNOWN, Operand
+from guided.grammar.sql.query.typed.frames import CONDITION, PATH, UNKNOWN, Operand
 from guided.grammar.sql.query.typed.queries import MOST_DEPTH, columns_of, may_be_cut, within
 from guided.grammar.sql.query.typed.relations import Relation, bare_columns, is_named
 from guided.grammar.sql.query.typed.scope import (
@@ -133,9 +133,11 @@ def end_item(query: Query) -> Query | None:
     if name is not None and not _admits(query, name, settled(query.system, kind) if kind != UNKNOWN else kind):
         return None
     trace = query.trace if query.loose and query.column is None else None
+    implied = query.label == (name, PATH)
     output = Output(
-        name, kind, None, query.column, query.loose, query.tainted, trace, query.terms, query.asked, query.refers
-    )
+        name, kind, None, query.column, query.loose, query.tainted, trace, query.terms, query.asked, query.refers,
+        implied,
+    )  # fmt: skip
     return query._replace(
         outputs=(*query.outputs, output), loose=frozenset(), tainted="", terms=frozenset(), name="", column=None,
         trace=None,

@@ -9,7 +9,18 @@ from guided.grammar.attributed.lexis import Lexis
 from guided.grammar.attributed.nodes import LiteralForm
 from guided.grammar.sql.query.typed.system import TypeSystem
 
-__all__ = ["TypedDialect"]
+__all__ = ["Nested", "TypedDialect"]
+
+
+@dataclass(frozen=True)
+class Nested:
+    """A struct, or a map if it has no fields; ``name`` is one of `typed.types.NESTED`."""
+
+    name: str
+    fields: tuple[tuple[str, str], ...] = ()
+    """Names, folded, and types."""
+    key: str = ""
+    value: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,3 +73,5 @@ class TypedDialect:
     """Functions that give rows which SELECT may have as a column."""
     enums: tuple[tuple[str, ...], ...] = ()
     """The labels of types that the database defines, which are `typed.types.ENUMS` in their order."""
+    nested: tuple[Nested, ...] = ()
+    """The structs and maps of the database."""

@@ -14,7 +14,18 @@ from guided.grammar.sql.query.typed import frames
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.frames import Operand
 from guided.grammar.sql.query.typed.literals import Text, strings_of
-from guided.grammar.sql.query.typed.types import ALL, BIT, HELD, cast_targets, is_literal, members, only, turns_into
+from guided.grammar.sql.query.typed.parts.nested import written
+from guided.grammar.sql.query.typed.types import (
+    ALL,
+    BIT,
+    HELD,
+    bits_of,
+    cast_targets,
+    is_literal,
+    members,
+    only,
+    turns_into,
+)
 
 __all__ = ["Ending"]
 
@@ -35,7 +46,10 @@ class Ending:
         self.system = dialect.system
         text = self._text = lru_cache(maxsize=1 << 12)(measure.text)
         types = max(map(text, _TYPES))
-        self.dearest_type = max(types, *map(text, dialect.type_words))
+        kinds = [one.name for one in dialect.nested]
+        nested = {kind: text(written(dialect, kind)) for kind in kinds}
+        brackets = text("[ ]")
+        self.dearest_type = max(types, *map(text, dialect.type_words), *(one + brackets for one in nested.values()))
         self.fresh = text(_FRESH) + 2 * (self.dearest_type - types)
         self.dearest = 2 * self.fresh + text("::" + _DETOUR)
         """Enough for any one expression in progress: two operands, and a cast more."""
@@ -47,7 +61,7 @@ class Ending:
         shortest: dict[str, str] = {}
         for word, name in dialect.type_words.items():
             shortest[name] = min(word, shortest.get(name, word), key=len)
-        self._words = {name: text(word) for name, word in shortest.items()}
+        self._words = {name: text(word) for name, word in shortest.items()} | nested
         self._literals = {"int4": text(" 1"), "bool": text(" TRUE"), "'null": text(" NULL"), "'text": text(" ''")}
         held = (one.kind for one in strings_of(dialect))
         self._literals.update(
@@ -133,11 +147,11 @@ class Ending:
     @cached_property
     def _every(self) -> int:
         """The types of values."""
-        return sum(bit for name, bit in BIT.items() if not is_literal(name))
+        return sum(bit for name, bit in bits_of(self.system) if not is_literal(name))
 
     def _sources_of(self, target: str) -> int:
         """The types from which a cast leads to one."""
-        return sum(bit for name, bit in BIT.items() if turns_into(self.system, name, target))
+        return sum(bit for name, bit in bits_of(self.system) if turns_into(self.system, name, target))
 
     def _more(self, name: str, given: int) -> int:
         """The arguments that a function may still want when so many are given."""

@@ -30,7 +30,6 @@ from guided.grammar.attributed.nodes import (
 from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query.typed import alternatives, frames, new_names, queries
 from guided.grammar.sql.query.typed import changes as do
-from guided.grammar.sql.query.typed.arrows import arrows
 from guided.grammar.sql.query.typed.calls import (
     COMMA,
     call,
@@ -67,6 +66,8 @@ from guided.grammar.sql.query.typed.literals import (
     without_scale,
 )
 from guided.grammar.sql.query.typed.operators import COMPARISONS, EQUALITIES
+from guided.grammar.sql.query.typed.parts.arrows import arrows
+from guided.grammar.sql.query.typed.parts.nested import parts_of_nested, type_node
 from guided.grammar.sql.query.typed.relations import bare_columns
 from guided.grammar.sql.query.typed.row_values import compared_row
 from guided.grammar.sql.query.typed.scope import Clause, Query, needed
@@ -194,12 +195,16 @@ def _type(dialect: TypedDialect, *, behind: bool) -> Node:
             return 0
         wished = [wish] if (wish := _wish(query)) else frames.target_types(query.top)
         if all(name[0] == "_" for name in wished):
-            return 1
+            return min((places.get(name, 1) for name in wished), default=1)
         return min((places.get(name, 0) for name in wished), default=0)
 
     places = {name: 2 + place for place, (name, _, _) in enumerate(dialect.scaled_types) if name != "numeric"}
     word = Name(TypeName(dialect, behind=behind), Spelled.WORD)
-    return Choice((word, array, *scaled, *several, *sized), preferred)
+    kinds = [prefix + one.name for one in dialect.nested for prefix in ("", "_")]
+    nested = [seq(Action(cast_to(kind, behind=behind)), type_node(dialect, kind)) for kind in kinds]
+    options = (word, array, *scaled, *several, *sized, *nested)
+    places.update((kind, options.index(one)) for kind, one in zip(kinds, nested, strict=True))
+    return Choice(options, preferred)
 
 
 def _wish(query: Query) -> str:
@@ -281,7 +286,7 @@ def _behind(dialect: TypedDialect, body: Node, query: Node) -> Node:
     inside = choice(seq(Action(queries.enter_list), query, Action(queries.leave_list)), elements)
     none_of = maybe(words("NOT"), Action(alternatives.negated_list))
     among = seq(Action(alternatives.begin_list), none_of, words("IN"), _OPEN, inside, _CLOSE)
-    options = (cast, null, element, truth, among)
+    options = (cast, null, element, truth, among, *parts_of_nested(dialect, body))
 
     def preferred(query: Query) -> int:
         return {"cast": 0, "test": 1}.get(finish(query), -1)

@@ -30,6 +30,7 @@ from guided.grammar.sql.query.typed.types import (
 
 __all__ = [
     "CONDITION",
+    "PATH",
     "QUANTIFIED",
     "UNKNOWN",
     "Alternatives",
@@ -67,6 +68,8 @@ __all__ = [
 CONDITION = only("bool")
 UNKNOWN = "?"
 """The type of a column alone in SELECT, which only FROM will tell."""
+PATH = 3
+"""How strong the name of a column is that is a path into a struct: that of its last field."""
 _TIGHTEST = LEVELS["sign"]
 _LOOSER = -1
 """More loosely than any operator binds."""

@@ -8,7 +8,7 @@ from itertools import product
 from guided.grammar.attributed.words import Words, words_of
 from guided.grammar.sql.query.typed.resolution import chosen, result_of
 from guided.grammar.sql.query.typed.system import Signature, TypeSystem
-from guided.grammar.sql.query.typed.types import ANY_NULL, BIT, OTHER, UNBOUND, is_literal
+from guided.grammar.sql.query.typed.types import ANY_NULL, BIT, OTHER, UNBOUND, bits_of, is_literal
 from guided.grammar.sql.query.typed.undecided import is_undecided, joined, members_of
 
 __all__ = ["arity", "call_of", "giving", "next_types"]
@@ -105,7 +105,7 @@ def _concrete(parameter: str, item: str = "int4") -> str:
 def next_types(system: TypeSystem, name: str, types: tuple[str, ...]) -> int:
     """The types that the next argument may have."""
     found = 0
-    for one, bit in BIT.items():
+    for one, bit in bits_of(system):
         if may_go_on(system, name, (*types, one)):
             found |= bit
     return found

@@ -33,7 +33,7 @@ class AliasOfColumn:
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the name noted."""
         barred = name in self.excluded or name in query.system.undefinable or not name
-        return None if barred else query._replace(name=name)
+        return None if barred else query._replace(name=name, label=("", 0))
 
     def suggested(self, query: Query) -> Iterable[str]:
         """What the query around waits for, else a letter."""
@@ -124,7 +124,7 @@ class OutputName:
         if query.result is not None:
             names: list[str | None] = [name for name, _ in queries.columns_of(query)]
         else:
-            names = [output.name for output in query.outputs]
+            names = query.given_names
         found = {name: place for place, name in enumerate(names) if name is not None and names.count(name) == 1}
         if query.clause is Clause.GROUP:
             bare = bare_columns(query.sources)

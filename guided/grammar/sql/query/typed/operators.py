@@ -7,7 +7,7 @@ from itertools import product
 
 from guided.grammar.sql.query.typed.resolution import operator_of, result_of
 from guided.grammar.sql.query.typed.system import Signature, TypeSystem
-from guided.grammar.sql.query.typed.types import ALL, ANY_NULL, BIT, coerces
+from guided.grammar.sql.query.typed.types import ALL, ANY_NULL, BIT, bits_of, coerces
 from guided.grammar.sql.query.typed.undecided import ANY, UNDECIDED, is_undecided, joined, members_of
 
 __all__ = ["COMPARISONS", "EQUALITIES", "LEVELS", "compares", "result", "rights", "viable"]
@@ -60,7 +60,7 @@ def _beside(system: TypeSystem, operator: str, left: str) -> tuple[tuple[Signatu
 @cache
 def _taken(system: TypeSystem, wanted: str) -> int:
     """The types that may stand where one is wanted."""
-    return sum(bit for name, bit in BIT.items() if coerces(system, name, wanted))
+    return sum(bit for name, bit in bits_of(system) if coerces(system, name, wanted))
 
 
 @cache
@@ -82,7 +82,7 @@ def _results(system: TypeSystem, operator: str, left: str) -> tuple[tuple[int, i
     for member in members_of(system, left):
         for _, takes in _beside(system, operator, member):
             taken |= takes
-    for right, bit in BIT.items() if taken else ():
+    for right, bit in bits_of(system) if taken else ():
         # Most operands fit no operator.
         if not taken & bit and not is_undecided(right):
             continue
@@ -122,7 +122,7 @@ def viable(system: TypeSystem, wanted: int, loosest: int, level: int) -> int:
         return ALL
     found = wanted
     operators = [name for name in system.operators if loosest < system.levels[name] <= level]
-    for left, bit in BIT.items():
+    for left, bit in bits_of(system):
         if not found & bit and any(rights(system, name, left, wanted) for name in operators):
             found |= bit
     return found

@@ -217,7 +217,9 @@ def shallower(query: Query) -> Query | None:
         return None
     if is_literal(ended.value) and not frames.fits(ended.top, ended.value):
         return None
-    shut = asking(read(hear(ended, ")"), ended.value, ended.label, ended.amount), whole.asks)
+    # Of a path in brackets the name is no path that goes on.
+    label = (ended.label[0], min(ended.label[1], 2))
+    shut = asking(read(hear(ended, ")"), ended.value, label, ended.amount), whole.asks)
     if shut is None:
         return None
     return shut.with_top(shut.top._replace(indexed=True))._replace(depth=query.depth - 1)

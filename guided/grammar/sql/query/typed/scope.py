@@ -98,6 +98,8 @@ class Output(NamedTuple):
     """Has it a query within?"""
     refers: bool = False
     """Has it the name of a column before it in the result?"""
+    implied: bool = False
+    """Is its name that of a field, which only a query around knows?"""
     excluded: frozenset[str] = frozenset()
     """Of ``star``: the columns that it does not stand for."""
     replaced: tuple[Output, ...] = ()
@@ -226,11 +228,18 @@ class Query(NamedTuple):
     """Names that no column of a source may have, since they were read as something else."""
     ungrouped: bool = False
     """Is a row of a source a value of the result, so that rows are not grouped?"""
+    paths: frozenset[tuple[str, str]] = frozenset()
+    """Structs with a field each, of which no source may have the names: a column of its would come first."""
     digits: int = 0
     """Of a decimal that is a type, before its scale."""
     computed: Computed = Computed.NOT
     amount: int = 0
     """Where that is computed: the digits of the expression that was read last (`typed.computed.digits`)."""
+
+    @property
+    def given_names(self) -> list[str | None]:
+        """The names of the result that its own clauses know."""
+        return [None if output.implied else output.name for output in self.outputs]
 
     @property
     def used(self) -> frozenset[Column]:

@@ -16,10 +16,10 @@ from guided.grammar.sql.query.typed.system import TypeSystem
 from guided.grammar.sql.query.typed.undecided import UNDECIDED, is_undecided, joined, members_of
 
 __all__ = [
-    "ALL", "ANY_NULL", "ANY_TEXT", "BIT", "ENUMS", "HELD", "KNOWN", "LITERALS", "MADE", "OTHER", "RANGES", "SORTABLE",
-    "UNBOUND",
-    "cast_targets", "category", "coerces", "common", "is_literal", "is_preferred", "members", "only", "settled",
-    "settling", "takes", "turns_into",
+    "ALL", "ANY_NULL", "ANY_TEXT", "BIT", "ENUMS", "HELD", "KNOWN", "LITERALS", "MADE", "NESTED", "OTHER", "RANGES",
+    "SORTABLE", "UNBOUND",
+    "bits_of", "cast_targets", "category", "coerces", "common", "is_literal", "is_preferred", "members", "only",
+    "settled", "settling", "takes", "turns_into",
 ]  # fmt: skip
 
 _SCALARS = """bool int2 int4 int8 int16 numeric numeric2 numeric3 numeric4 float4 float8 text varchar bpchar date time
@@ -30,6 +30,8 @@ ENUMS = ("enum1", "enum2", "enum3", "enum4")
 """Types of labels that a database defines, told by their places in `typed.dialect.TypedDialect.enums`."""
 # Of which there are no arrays: few have these, and each type makes the tables of operators and functions longer.
 RANGES = ("int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange")
+NESTED = ("nested1", "nested2", "nested3", "nested4", "nested5", "nested6")
+"""Structs and maps that a database has, told by their places in `typed.dialect.TypedDialect.nested`."""
 ANY_NULL, ANY_TEXT = "'null", "'text"
 _TEXTS = ("text", "varchar", "bpchar")
 _DECIMALS = ("numeric", "numeric2", "numeric3", "float4", "float8")
@@ -42,7 +44,7 @@ HELD = (
 MADE = ("tsvector", "tsquery")
 """Types to which no cast leads, since the text would have to be read; functions give them."""
 LITERALS: dict[str, frozenset[str]] = {
-    ANY_NULL: frozenset((*SCALARS, *ENUMS, *RANGES, *("_" + name for name in (*SCALARS, *ENUMS)))),
+    ANY_NULL: frozenset((*SCALARS, *ENUMS, *RANGES, *NESTED, *("_" + name for name in (*SCALARS, *ENUMS, *NESTED)))),
     ANY_TEXT: frozenset(_TEXTS),
     "'whole": frozenset((*_TEXTS, "int2", "int4", "int8", "int16", *_DECIMALS)),
     "'integer": frozenset((*_TEXTS, "int4", "int8", "int16", *_DECIMALS)),
@@ -59,7 +61,7 @@ LITERALS: dict[str, frozenset[str]] = {
     **dict.fromkeys(HELD, frozenset[str]()),
 }
 """Literals by the types that each can be read as."""
-KNOWN = (*SCALARS, *ENUMS, *RANGES, *("_" + name for name in (*SCALARS, *ENUMS)), OTHER)
+KNOWN = (*SCALARS, *ENUMS, *RANGES, *NESTED, *("_" + name for name in (*SCALARS, *ENUMS, *NESTED)), OTHER)
 BIT = {name: 1 << place for place, name in enumerate((*KNOWN, *LITERALS, *UNDECIDED))}
 ALL = sum(bit for name, bit in BIT.items() if name not in HELD)
 _UNSORTED = ("json", "_json", OTHER)
@@ -80,6 +82,13 @@ _PREFERRED = frozenset(["bool", "float8", "oid", "text", "timestamptz", "interva
 
 UNBOUND = ("any", "anyscalar")
 """Parameters that take anything, or anything but arrays, whatever others take."""
+
+
+@cache
+def bits_of(system: TypeSystem) -> tuple[tuple[str, int], ...]:
+    """All types with their bits, but structs and maps of other databases."""
+    others = frozenset(NESTED) - system.types
+    return tuple((name, bit) for name, bit in BIT.items() if name.removeprefix("_") not in others)
 
 
 def is_literal(name: str) -> bool:

@@ -63,10 +63,10 @@ def _aliases(query: Query) -> dict[str, str]:
         "rows": clauses,
         "volatile": clauses,
     }
-    names = [output.name for output in query.outputs]
+    names = query.given_names
     found = {}
     for place, output in enumerate(query.outputs):
-        name = output.name
+        name = names[place]
         if name is None or names.count(name) > 1 or query.clause in barred.get(output.tainted, ()):
             continue
         grouped = query.is_grouped and query.clause is not Clause.WHERE

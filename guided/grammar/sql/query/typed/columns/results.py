@@ -56,7 +56,7 @@ def _named(query: Query) -> dict[str, Output]:
         return {}
     if do.open_operand(query) is None:
         return {}
-    names = [output.name for output in query.outputs]
+    names = query.given_names
     waiting = {one.column for one in query.pending}
     bare = bare_columns(query.sources)
     # Neither aggregates nor windows stand within their like.
@@ -65,6 +65,7 @@ def _named(query: Query) -> dict[str, Output]:
         output.name: output
         for output in query.outputs
         if output.name is not None
+        and not output.implied
         and names.count(output.name) == 1
         and not (output.asked or output.type == UNKNOWN or is_literal(output.type))
         and output.tainted in tainted

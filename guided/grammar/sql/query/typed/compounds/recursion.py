@@ -12,7 +12,7 @@ from functools import cache
 from guided.grammar.sql.query.typed.relations import Relation
 from guided.grammar.sql.query.typed.scope import Query, Recursion
 from guided.grammar.sql.query.typed.system import TypeSystem
-from guided.grammar.sql.query.typed.types import BIT, OTHER, common, settled
+from guided.grammar.sql.query.typed.types import OTHER, bits_of, common, settled
 from guided.grammar.sql.query.typed.undecided import is_undecided
 
 __all__ = ["next_recursion", "same"]
@@ -47,4 +47,4 @@ def next_recursion(query: Query, operator: str) -> Recursion | None:
 @cache
 def same(system: TypeSystem, name: str) -> int:
     """The types that have no other common type with one than that."""
-    return sum(bit for other, bit in BIT.items() if common(system, name, other) == name)
+    return sum(bit for other, bit in bits_of(system) if common(system, name, other) == name)

@@ -167,6 +167,8 @@ def goes_by(query: Query, name: str) -> bool:
 def with_source(query: Query, name: str) -> Query | None:
     """The query with the relation that was read as a source."""
     assert query.relation is not None
+    if any(path == name and field in query.relation.types for path, field in query.paths):
+        return None
     return query._replace(sources=(*query.sources, Source(name, query.relation)), name="", relation=None, crossed=False)
 
 

@@ -104,9 +104,8 @@ WITH days AS (SELECT unnest(generate_series(DATE '2024-01-01', DATE '2024-01-31'
 """
 DATABASES = {"shop": (SHOP, OF_SHOP), "web": (WEB, OF_WEB), "market": (MARKET, OF_MARKET)}
 NOT_YET = (
-    "address.", "address[", "unnest(items", "i.item", "lambda", " for ", "attributes[", "map_", "{'", "RENAME", "struct_pack",
-    ".upper()", "list_aggregate", "device.", "wind.", "COLUMNS", "PIVOT", "BY NAME", "properties[",
-    "generate_subscripts",
+    "i.item", "recursive :=", "sum(item.", "lambda", " for ", "{'", "RENAME", "struct_pack", ".upper()", "list_aggregate",
+    "address.*", "map_from", "COLUMNS", "PIVOT", "BY NAME", "row(", "generate_subscripts",
 )  # fmt: skip
 """Parts of those that the language does not have."""
 
