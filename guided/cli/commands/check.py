@@ -150,8 +150,9 @@ def check(
 
 def _facts(read: ReadGrammar) -> dict[str, Any]:
     from guided.cli.checking.grammar_facts import facts_of
+    from guided.grammar.limited.unlimited import unlimited
 
-    facts = facts_of(read.grammar)
+    facts = facts_of(unlimited(read.grammar))
     return {
         "grammar": read.name,
         "format": read.format,

@@ -259,3 +259,10 @@ def test_a_type_of_a_typescript_file(guided_cli, tmp_path):
     found = record(guided_cli("check", path, "--start", "Line", "--accepts", '[{"x": 1}, {"x": 2}]', "--json"))
     assert found["format"] == "TypeScript type"
     assert guided_cli("check", path, "--start", "Point", "--accepts", "{}").exit_code == 1
+
+
+def test_limits_on_tokens_are_left_out(guided_cli, tmp_path):
+    path = tmp_path / "limited.ebnf"
+    path.write_text('root ::= x "."\nx[max_tokens=2] ::= [ab]*\n')
+    found = record(guided_cli("check", path, "--accepts", "ababab.", "--json"))
+    assert found["accepts"]["accepted"] and "max_tokens=2 counts the tokens" in found["notes"][0]
