@@ -223,7 +223,7 @@ def begin_argument(query: Query) -> Query | None:
 
 def end_argument(query: Query) -> Query | None:
     """Behind it."""
-    if lacks_query(query):
+    if query.computed and lacks_query(query):
         return None
     ended = do.end(query)
     if ended is None:
@@ -498,7 +498,7 @@ def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:
     whole = seq(Action(do.begin(only(*dialect.wholes)), _TO_COME), expression, Action(do.end))
     number = seq(Action(do.begin(only("float8", "numeric", "int4", "int8")), _TO_COME), expression, Action(do.end))
     begin = Action(do.at_operand)
-    begin_text, begin_whole = seq(begin, Action(leads("text"))), seq(begin, Action(leads(dialect.whole)))
+    begin_text, begin_whole = (seq(begin, leads(dialect.system, name)) for name in ("text", dialect.whole))
 
     def result(name: str, label: str) -> Action:
         return Action(do.operand(name, (label, 2), _FIELD_DIGITS if name == "int8" else UNSURE))

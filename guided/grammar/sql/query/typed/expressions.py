@@ -221,7 +221,7 @@ def _wish(query: Query) -> str:
 def finish(query: Query) -> str:
     """What ends the expression soon (`typed.frames.finish`)."""
     top = query.top
-    if lacks_query(query):
+    if query.computed and lacks_query(query):
         return mixing(query)
     wish = _wish(query)
     if wish and top.type and top.type != wish and top.tight and not top.waits and top.type != UNKNOWN:
@@ -358,7 +358,12 @@ def _operand(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule) -
     ]
     hidden = dialect.system.moments & catalog.types.keys()
     moments = [
-        seq(Action(do.at_operand), Action(leads(name)), _heard(word), Action(do.operand(name, (word.lower(), 2))))
+        seq(
+            Action(do.at_operand),
+            leads(dialect.system, name),
+            _heard(word),
+            Action(do.operand(name, (word.lower(), 2))),
+        )
         for word, name in dialect.moments.items()
         if word.lower() not in hidden
     ]
@@ -366,14 +371,14 @@ def _operand(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule) -
         seq(
             Action(do.at_operand),
             Action(do.begins(f"{name} '")),
-            Action(leads(name)),
+            leads(dialect.system, name),
             words(word),
             Literal(LiteralForm.STRING, TypedText(spelling, name), hears=True),
         )
         for word, spelling, name in dialect.typed_texts
     ]
     spans = [
-        seq(Action(do.at_operand), Action(do.untraced), Action(leads("interval")), words("INTERVAL"),
+        seq(Action(do.at_operand), Action(do.untraced), leads(dialect.system, "interval"), words("INTERVAL"),
             Literal(form, Size(0, 9999)), choice(*map(words, dialect.span_units)),
             Action(do.operand("interval", ("interval", 1))))
         for form in dialect.span_forms

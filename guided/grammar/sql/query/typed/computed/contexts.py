@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from guided.grammar.attributed.nodes import Action, Node, seq
 from guided.grammar.sql.query.typed import frames
 from guided.grammar.sql.query.typed.computed.digits import UNSURE, amount_of, amount_of_cast
 from guided.grammar.sql.query.typed.frames import Calling, Operand
 from guided.grammar.sql.query.typed.scope import Clause, Computed, Query
+from guided.grammar.sql.query.typed.system import TypeSystem
 from guided.grammar.sql.query.typed.types import BIT, LITERALS
 
 __all__ = [
@@ -96,7 +98,12 @@ def may_be_null(query: Query) -> Query | None:
     return None if query.computed and query.no_null else query
 
 
-def leads(name: str) -> Change:
+def leads(system: TypeSystem, name: str) -> Node:
+    """Where an operand of a type needs no cast that may fail; nothing to read where no constants are computed."""
+    return Action(_leads(name)) if system.computable else seq()
+
+
+def _leads(name: str) -> Change:
     """Where an operand of a type needs no cast that may fail."""
 
     def change(query: Query) -> Query | None:
