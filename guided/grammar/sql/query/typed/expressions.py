@@ -201,7 +201,7 @@ def _type(dialect: TypedDialect, *, behind: bool) -> Node:
     places = {name: 2 + place for place, (name, _, _) in enumerate(dialect.scaled_types) if name != "numeric"}
     word = Name(TypeName(dialect, behind=behind), Spelled.WORD)
     kinds = [prefix + one.name for one in dialect.nested for prefix in ("", "_")]
-    nested = [seq(Action(cast_to(kind, behind=behind)), type_node(dialect, kind)) for kind in kinds]
+    nested = [seq(Action(to(kind, any_=True)), type_node(dialect, kind)) for kind in kinds]
     options = (word, array, *scaled, *several, *sized, *nested)
     places.update((kind, options.index(one)) for kind, one in zip(kinds, nested, strict=True))
     return Choice(options, preferred)

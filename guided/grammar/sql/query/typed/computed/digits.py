@@ -95,7 +95,7 @@ def amount_of_cast(source: str, digits: int, target: str, room: int = 0) -> Amou
         return digits, False
     if is_literal(source):
         digits = digits_of(source)
-    elif source in (*_TEXTS, "json"):
+    elif source in (*_TEXTS, "jsonb"):
         return UNSURE, True
     elif source[0] == "_" and target[0] == "_":
         return UNSURE, amount_of_cast(source[1:], UNSURE, target[1:])[1]

@@ -59,7 +59,14 @@ def test_a_source_of_the_name_comes_first(databases: Databases) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["SELECT home.city, other.x, foo", "SELECT t.home.city, t.foo", "SELECT home.city || foo"]
+    "text",
+    [
+        "SELECT home.city, other.x, foo",
+        "SELECT t.home.city, t.foo",
+        "SELECT home.city || foo",
+        "FROM unnest(COALESCE(NULL::STRUCT(city TEXT)[], NULL::text::real",
+        "FROM unnest(NULL::text::STRUCT(city TEXT)[]",
+    ],
 )
 def test_a_sub_query_has_a_struct_where_no_table_will_do(text: str) -> None:
     home = Column("home", "STRUCT(city VARCHAR)")
