@@ -104,6 +104,8 @@ class Output(NamedTuple):
     """Of ``star``: the columns that it does not stand for."""
     replaced: tuple[Output, ...] = ()
     """Of ``star``: what stands for columns of their names."""
+    renamed: tuple[tuple[str, str], ...] = ()
+    """Of ``star``: columns that get other names, with these."""
 
 
 class Pending(NamedTuple):
@@ -497,10 +499,11 @@ def _bound(query: Query, output: Output) -> list[Output]:
     if output.star is not None:
         columns = starred(query.sources, output.star, shared_first=query.system.shared_first)
         instead = {one.name: one for one in output.replaced}
+        new = dict(output.renamed)
         return [
             _bound(query, instead[name])[0]
             if name in instead
-            else Output(name, kind, None, (where, name or ""), frozenset([(where, name or "")]))
+            else Output(new.get(name or "", name), kind, None, (where, name or ""), frozenset([(where, name or "")]))
             for where, name, kind in columns
             if name not in output.excluded
         ]

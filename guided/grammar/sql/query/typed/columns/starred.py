@@ -1,4 +1,4 @@
-"""What follows ``*`` in DuckDB: columns that it does not stand for, and values that stand for others."""
+"""What follows ``*`` in DuckDB: columns that it does not stand for, values that stand for others, and other names."""
 
 from __future__ import annotations
 
@@ -19,12 +19,16 @@ _OPEN, _CLOSE, _COMMA = Sign("("), Sign(")"), Sign(",")
 
 
 def but(catalog: Catalog, body: Node) -> Node:
-    """EXCLUDE and REPLACE, or nothing."""
+    """EXCLUDE, REPLACE and RENAME, or nothing."""
     name = Name(_Excluded(catalog))
     exclude = seq(Action(_may_exclude), words("EXCLUDE"), choice(name, seq(_OPEN, listed(name, _COMMA), _CLOSE)))
     one = seq(Action(_begin), body, Action(_end), words("AS"), Name(_Replaced(catalog)))
     replace = seq(Action(_may_replace), words("REPLACE"), _OPEN, listed(one, _COMMA), _CLOSE)
-    return seq(maybe(exclude), maybe(replace))
+    renamed = seq(Name(_Renamed(catalog)), words("AS"), Name(_NewName()))
+    rename = seq(
+        Action(_may_replace), words("RENAME"), choice(renamed, seq(_OPEN, listed(renamed, _COMMA), _CLOSE))
+    )  # fmt: skip
+    return seq(maybe(exclude), maybe(replace), maybe(rename))
 
 
 def _may_exclude(query: Query) -> Query | None:
@@ -80,7 +84,7 @@ class _Excluded:
     def after(self, query: Query, name: str) -> Query | None:
         """The query in which FROM must have it."""
         star = query.outputs[-1]
-        named = star.excluded.union(one.name or "" for one in star.replaced)
+        named = star.excluded.union((one.name or "" for one in star.replaced), (old for old, _ in star.renamed))
         found = (
             None if name in named or self._catalog.is_never(name) else refer(query, Pending(star.star or None, name))
         )
@@ -102,3 +106,33 @@ class _Replaced(_Excluded):
     def _of(self, star: Output, name: str) -> Output:
         *others, value = star.replaced
         return star._replace(replaced=(*others, value._replace(name=name)))
+
+
+class _Renamed(_Excluded):
+    """A column that gets another name."""
+
+    def _of(self, star: Output, name: str) -> Output:
+        return star._replace(renamed=(*star.renamed, (name, name)))
+
+
+class _NewName:
+    """The other name."""
+
+    label = "a name for the column"
+    price = 1
+
+    def allowed(self, query: Query) -> Names:
+        """Any."""
+        return Names(words_of(()), True)
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query with the name noted."""
+        if name in query.system.undefinable or not name:
+            return None
+        star = query.outputs[-1]
+        *others, (old, _) = star.renamed
+        return query._replace(outputs=(*query.outputs[:-1], star._replace(renamed=(*others, (old, name)))))
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """A letter."""
+        return ("a",)

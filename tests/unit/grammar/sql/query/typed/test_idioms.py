@@ -56,6 +56,8 @@ SELECT r.* EXCLUDE fare, d.name FROM rides r JOIN drivers d USING (driver)
 SELECT * EXCLUDE (n) FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY city ORDER BY fare) AS n FROM rides) WHERE n = 1
 SELECT * EXCLUDE (driver) REPLACE (round(fare, 0) AS fare, UPPER(city) AS city), 1 AS one FROM rides
 SELECT DISTINCT * EXCLUDE (ride_id) FROM rides ORDER BY fare
+SELECT * RENAME fare AS price FROM rides ORDER BY price
+SELECT r.* EXCLUDE (city) REPLACE (fare * 2 AS fare) RENAME (driver AS fare, ride_id AS ride) FROM rides r WHERE ride > 1
 SELECT * EXCLUDE (a) FROM (SELECT 1 AS a), (SELECT 2 AS b)
 FROM rides
 FROM rides WHERE fare > 1 ORDER BY started LIMIT 5
@@ -93,6 +95,9 @@ SELECT * EXCLUDE (fare, fare) FROM rides
 SELECT * EXCLUDE (foo) FROM rides
 SELECT * EXCLUDE (fare) REPLACE (1 AS fare) FROM rides
 SELECT * REPLACE (1 AS foo) FROM rides
+SELECT * EXCLUDE (fare) RENAME (fare AS price) FROM rides
+SELECT * RENAME (fare AS price) EXCLUDE (city) FROM rides
+SELECT fare FROM (SELECT * RENAME (fare AS price) FROM rides)
 SELECT * REPLACE (SUM(fare) AS fare) FROM rides
 SELECT * EXCLUDE (a) FROM (SELECT 1 AS a)
 SELECT fare FROM (SELECT * EXCLUDE (fare) FROM rides)
