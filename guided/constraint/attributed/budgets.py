@@ -71,20 +71,30 @@ class Budgets:
         """Of a mask, tokens behind which ``limit`` others are enough to end the text: perhaps not all such tokens."""
         doubtful = self._doubtful(at, limit)
         doubtful = row.copy() if doubtful is None else doubtful & row
+        free: list[tokenset.Row] = []
         if tokenset.count(doubtful) > _FEW:
             reach = self.prepare(at)
             if limit >= reach.all_tokens:
                 return row
+            listed = np.zeros_like(row)
             for most, group in reach.groups:
                 if not (group.tokens & doubtful).any():
                     continue
                 if group.free is not None:
                     doubtful &= ~self._short_enough(at, most, group, limit)
+                    free.append(group.tokens)
                 elif most <= limit:
                     doubtful &= ~group.tokens
+                else:
+                    listed |= group.tokens
+            free = [tokens & doubtful & ~listed for tokens in free]
         found = row & ~doubtful
-        fitting = self._fitting(at, tokenset.ids(doubtful).tolist(), limit)
-        tokenset.add_all(found, np.array(fitting, np.int64))
+        steps = _STEPS_OF_MASK
+        for tokens in free:
+            doubtful &= ~tokens
+            shortest = self._rows.walks.by_length(tokenset.ids(tokens))
+            steps = self._fitting(at, shortest, limit, found, steps, _FEW)
+        self._fitting(at, tokenset.ids(doubtful).tolist(), limit, found, steps)
         return found
 
     def _reach_of(self, at: At) -> _Reach:
@@ -161,22 +171,27 @@ class Budgets:
 
     # Listed lexemes ------------------------------------------------------------------------------------------------
 
-    def _fitting(self, at: At, tokens: list[int], limit: int) -> list[int]:
-        """The tokens behind which so many are enough."""
-        found = []
-        steps = _STEPS_OF_MASK
+    def _fitting(
+        self, at: At, tokens: list[int], limit: int, found: tokenset.Row, steps: int, most_failures: int | None = None
+    ) -> int:
+        """Add the tokens behind which ``limit`` are enough, up to so many failures; what is left of ``steps``."""
+        failures = 0
         for token in tokens:
             after = self._rows.after(at, token)
             if after is None:
                 continue
-            if self._language.fits(after, limit):
-                found.append(token)
-            elif steps > 0:
+            fits = self._language.fits(after, limit)
+            if not fits and steps > 0:
                 end = self._end(after)
                 steps -= end.steps
-                if end.tokens is not None and len(end.tokens) <= limit:
-                    found.append(token)
-        return found
+                fits = end.tokens is not None and len(end.tokens) <= limit
+            if fits:
+                tokenset.add(found, token)
+            else:
+                failures += 1
+                if failures == most_failures:
+                    break
+        return steps
 
     def end(self, at: At) -> tuple[int, ...] | None:
         """Tokens that end a text, None where a search finds none soon."""
@@ -204,40 +219,33 @@ class Budgets:
     def _short_enough(self, at: At, most: int, group: Group, limit: int) -> tokenset.Row:
         """The tokens of a group that are parts of free lexemes and short enough: by bounds first, else by an end."""
         assert group.free is not None
-        tokens = group.tokens
+        tokens, place, free = group.tokens, group.place, group.free
         told = tokens & ~self._rows.counts.measure.with_names((limit - most) // A_NAME)
-        bytes_left = 0
-        for more in (self._bytes_priced, self._bytes_left):
-            if (told == tokens).all():
-                return tokens
-            bytes_left = max(bytes_left, more(at, group.place, group.free, limit))
-            long = self._rows.walks.longer_than(bytes_left)
-            told |= tokens if long is None else tokens & ~long
-        return told
-
-    def _bytes_priced(self, at: At, place: Place, free: Free, limit: int) -> int:
-        """How many bytes a token may have that is part of a free lexeme, by the price behind the shortest."""
-        if free.reading is Reading.BLANK:
-            return 0
-        price = self._language.price(_whole(place, free)) + _OPEN[free.reading]
-        read = len(at.text) if place is at.place and _is_free_name(self._language, at) else 0
-        return (limit - price) // _A_BYTE - read
-
-    def _bytes_left(self, at: At, place: Place, free: Free, limit: int) -> int:
-        """How many bytes a token may have that is part of a free lexeme, none of which are also more than any has."""
-        if free.reading is Reading.BLANK:
-            return 0
-        key = (place, free)
-        end = self._free_ends.get(key)
+        if (told == tokens).all() or free.reading is Reading.BLANK:
+            return told
+        is_name = free.reading in (Reading.WORD, Reading.NAME)
+        read = at.text if is_name and place is at.place and _is_free_name(self._language, at) else b""
+        price = self._language.price(_whole(place, free)) + self._open(free)
+        told |= self._no_longer(tokens, (limit - price) // _A_BYTE - len(read))
+        if (told == tokens).all():
+            return told
+        end = self._free_ends.get((place, free))
         if end is None:
-            end = self._free_ends[key] = self._free_end(place, free)
-        left = limit - end.tokens
-        if left < 0:
-            return 0
+            end = self._free_ends[place, free] = self._free_end(place, free)
+        if end.tokens > limit:
+            return told
         if not end.times:
-            return self._rows.walks.longest
-        read = len(at.text) if place is at.place and _is_free_name(self._language, at) else 0
-        return left // end.times - read - end.around
+            return tokens
+        each = (limit - end.tokens) // end.times - end.around
+        if is_name:
+            measure = self._rows.counts.measure
+            told |= tokens & ~measure.with_names(each - measure.own(read))
+        return told | self._no_longer(tokens, each - len(read))
+
+    def _no_longer(self, tokens: tokenset.Row, most: int) -> tokenset.Row:
+        """Some tokens, but for those of more than so many bytes."""
+        long = self._rows.walks.longer_than(most)
+        return tokens if long is None else tokens & ~long
 
     def _free_end(self, place: Place, free: Free) -> _FreeEnd:
         """The end behind any free lexeme of a kind that begins at a place."""
@@ -252,7 +260,13 @@ class Budgets:
             return _FreeEnd(UNKNOWN, 0, 0)
         parts = end.split(UNHEARD.encode())
         tokens = sum(len(spell(self._rows.vocabulary, part)) for part in parts if part)
-        return _FreeEnd(_OPEN[free.reading] + tokens, len(parts) - 1, 1)
+        return _FreeEnd(self._open(free) + tokens, len(parts) - 1, 1)
+
+    def _open(self, free: Free) -> int:
+        """Tokens that are enough to end a free lexeme anywhere."""
+        if free.held is None:
+            return _OPEN[free.reading]
+        return self._rows.counts.measure.rest_of_any(free.held) + (free.reading is Reading.STRING)
 
 
 _Far = dict[tuple[int, int], int]
@@ -299,7 +313,7 @@ def _whole(place: Place, free: Free) -> At:
         case Reading.WORD:
             return At(place, Reading.WORD, UNHEARD.encode())
         case Reading.NUMBER:
-            return At(place, Reading.NUMBER, b"0")
+            return At(place, Reading.NUMBER, b"0" if free.held is None else free.held.sorted[0])
         case Reading.STRING:
-            return At(place, Reading.STRING_END, ANY)
+            return At(place, Reading.STRING_END, ANY if free.held is None else free.held.sorted[0])
     return At(place, Reading.NAME_END, bytes([free.quote]) + UNHEARD.encode())

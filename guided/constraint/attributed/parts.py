@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from guided import tokenset
 from guided.constraint.attributed.spans import Reached
+from guided.grammar.attributed.spellings import Spellings
 from guided.grammar.attributed.states import Reading
 from guided.grammar.attributed.threads import Place
 
@@ -21,6 +22,8 @@ class Free(NamedTuple):
     reading: Reading
     """A number, a string, or a name as a word or in quotes; white space: anything behind such a name in a token."""
     quote: int = 0
+    held: Spellings | None = None
+    """What a number or string is held to."""
 
 
 class Group(NamedTuple):

@@ -130,7 +130,9 @@ class Rows:
         """The row of a state, and what was found on the way."""
         writing = _Writing(self, self.language, told)
         room = MOST_QUOTED - len(at.text) if at.reading in (Reading.NAME, Reading.NAME_END) else MOST_QUOTED
-        if at.utf8 != WHOLE or room < _SHORT or self._may_be_taken(at):
+        if self._may_be_taken(at):
+            room = MOST_NAME - len(at.text)
+        if at.utf8 != WHOLE or room < _SHORT:
             self._walk(at, writing.row)
             writing.is_told = False
         else:
@@ -355,13 +357,13 @@ class _Writing:
             assert self.here is not None
             self._groups.append(Group(self.here, row, _UNHEARD_BEFORE if self.is_unheard else None))
 
-    def _free(self, row: tokenset.Row, reading: Reading, quote: int = 0) -> None:
-        """Allow tokens that are part of a number, or of a free name or string."""
+    def _free(self, row: tokenset.Row, reading: Reading, quote: int = 0, held: Spellings | None = None) -> None:
+        """Allow tokens that are part of a number, or of a name or string, of which no list says what it may be."""
         self.row |= row
         if not self.told:
             return
         assert self.here is not None
-        free = _UNHEARD_BEFORE if self.is_unheard else Free(reading, quote)
+        free = _UNHEARD_BEFORE if self.is_unheard else Free(reading, quote, held)
         self._groups.append(Group(self.here, row, free))
 
     # Words ---------------------------------------------------------------------------------------------------------
@@ -440,9 +442,10 @@ class _Writing:
         for values in dict.fromkeys(sets):
             if isinstance(values, Words):
                 walked = self.walks.words(starts, values, text, False, _AFTER_DIGITS)
+                self._allow(walked.row)
             else:
                 walked = self._spelled(starts, values, text, None, _AFTER_DIGITS)
-            self._allow(walked.row)
+                self._free(walked.row, Reading.NUMBER, held=values)
             self._literals_over(place, Reading.NUMBER, text, walked.crossings, AFTER_NUMBER)
 
     def _spelled(
@@ -493,7 +496,7 @@ class _Writing:
             for held in dict.fromkeys(values):
                 if isinstance(held, Spellings):
                     walked = self._spelled(starts, held, text, _QUOTE, _ALL)
-                    self._allow(walked.row)
+                    self._free(walked.row, Reading.STRING, held=held)
                     self._literals_over(place, Reading.STRING_END, text, walked.crossings, frozenset([_QUOTE]))
             return
         walked = self.walks.run(starts, self.heads.quoted[_QUOTE], state, _ALL, _QUOTE)

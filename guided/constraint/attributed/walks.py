@@ -159,6 +159,11 @@ class Walks(PerVocabulary):
             found = self._long[most] = tokenset.of_flags(self._lengths > most)
         return found
 
+    def by_length(self, tokens: NDArray[np.int64]) -> list[int]:
+        """Some tokens, those of few bytes first."""
+        found: list[int] = tokens[np.argsort(self._lengths[tokens], kind="stable")].tolist()
+        return found
+
     @cached_property
     def lexemes(self) -> Lexemes:
         """How many lexemes may be over in each token."""
