@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,8 @@ import pytest
 import guided
 from guided import tokenset
 from guided.constraint.attributed import AttributedConstraint, budgets
+from guided.grammar.attributed.language import AttributedLanguage
+from guided.grammar.attributed.states import At
 from guided.grammar.sql import Column, DatabaseSchema, Table
 from guided.grammar.sql.query.language import query_language
 from guided.vocab.spelled import spell
@@ -83,6 +86,47 @@ def test_texts_end_within_their_budget(name: str, dialect: str) -> None:
             left -= 1
             assert state and left >= 0
     assert narrowed
+
+
+def test_an_end_of_one_thread_does_not_wait_for_another_that_has_none() -> None:
+    # A name that ends with a space is the alias of a column, and in MySQL of no table.
+    language = query_language(replace(SCHEMA, dialect="mysql"))
+    at = language.start
+    for byte in b"SELECT `not known ":
+        found = language.step(at, byte)
+        assert found is not None
+        at = found
+    assert language.end(at) == b"` FROM(SELECT 1 `not known `)a"
+    assert language.closing.steps < 2_000
+
+
+def test_literals_of_a_form_and_names_that_are_too_long_are_told_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One by one, tokens within a JSON literal took a minute under a budget, and names that cannot fit half a second."""
+    judged: list[At] = []
+    fits_in = AttributedLanguage.fits
+
+    def counted(self: AttributedLanguage, at: At, limit: int) -> bool:
+        judged.append(at)
+        return fits_in(self, at, limit)
+
+    monkeypatch.setattr(AttributedLanguage, "fits", counted)
+    texts = {(chr(one) + chr(other)).encode() for one in range(97, 123) for other in range(97, 123)}
+    tokens = [bytes([byte]) for byte in range(256)] + sorted(texts)
+    vocabulary = guided.Vocabulary.from_tokens([*tokens, None], eos_ids=[len(tokens)])
+    schema = DatabaseSchema((Table("t", (Column("a", "integer"), Column("j", "jsonb"))),), "postgresql")
+    row = np.zeros(vocabulary.n_words, np.uint32)
+    for text, budget, fits in (
+        (b"SELECT a FROM t WHERE j @> '{\"k", 60, True),
+        (b"SELECT not_known_and_long_enough_to_be_written_once_or_twice", 40, False),
+    ):
+        constraint = AttributedConstraint(query_language(schema), vocabulary)
+        state = constraint.advance_bytes(constraint.start, text)
+        judged.clear()
+        with nullcontext() if fits else pytest.raises(guided.LimitError):
+            constraint.fill_budget_mask(state, row, budget)
+        assert len(judged) < 100
+        if fits:
+            assert all(tokenset.contains(row, tokens.index(one)) for one in texts)
 
 
 def test_a_mask_does_not_depend_on_those_before(monkeypatch: pytest.MonkeyPatch) -> None:
