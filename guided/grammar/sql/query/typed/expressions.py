@@ -446,7 +446,7 @@ def _bracketed(dialect: TypedDialect, body: Rule, query: Rule) -> list[Node]:
         words("AS"), _type(dialect, behind=False), _CLOSE,
     )  # fmt: skip
     try_cast = seq(
-        words("TRY_CAST"), Action(do.at_operand), Action(unless_computed), Action(do.heard("try")), _OPEN,
+        Action(unless_computed), words("TRY_CAST"), Action(do.at_operand), Action(do.heard("try")), _OPEN,
         Action(do.begin()), body, Action(do.end), words("AS"), _type(dialect, behind=False), _CLOSE,
     )  # fmt: skip
     # A query is no part that is followed.
