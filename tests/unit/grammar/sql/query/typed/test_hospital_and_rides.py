@@ -140,12 +140,12 @@ SELECT name FROM drivers WHERE name ILIKE '%son' AND licence_until < current_dat
 SELECT epoch(ended_at - started_at) / 60 AS mins, dayname(started_at) AS dow, hour(started_at) AS h, year(started_at) FROM rides
 SELECT team, sum(points) AS pts FROM scores JOIN players USING (player_id) GROUP BY CUBE (team, match_id) HAVING grouping(team) = 0 ORDER BY pts DESC NULLS LAST LIMIT 10
 SELECT TRY_CAST(city AS INTEGER) AS maybe, coalesce(rating, 0)::VARCHAR || '/5' AS stars, if(fare > 50, 'dear', 'cheap') AS band FROM rides
+SELECT vehicle_id, position.lat, position.lon FROM telemetry WHERE position.lat BETWEEN 52 AND 53
+SELECT vehicle_id, attributes['firmware'] AS fw, map_keys(attributes) AS keys FROM telemetry
 """.strip().split("\n")
 DUCKDB_LEFT = """
-SELECT vehicle_id, position.lat, position.lon FROM telemetry WHERE position.lat BETWEEN 52 AND 53
 SELECT t.position.lat AS lat, struct_extract(t.position, 'lon') AS lon FROM telemetry AS t
 SELECT vehicle_id, [x * 2 FOR x IN errors IF x > 0] AS doubled FROM telemetry
-SELECT vehicle_id, attributes['firmware'] AS fw, map_keys(attributes) AS keys FROM telemetry
 SELECT min(COLUMNS('^(jan|feb|mar)$')) FROM monthly_sales
 UNPIVOT monthly_sales ON jan, feb, mar INTO NAME month VALUE sales
 SELECT * FROM monthly_sales UNPIVOT (sales FOR month IN (jan, feb, mar))
