@@ -184,8 +184,6 @@ json_pretty: jsonb>text
 generate_series range: int8>_int8; int8 int8>_int8; int8 int8 int8>_int8; timestamp timestamp interval>_timestamp;
     timestamptz timestamptz interval>_timestamptz
 list_slice array_slice: anyarray int8 int8>anyarray
-list_append: anyarray anyelement>anyarray
-list_prepend: anyelement anyarray>anyarray
 list_concat list_cat array_concat array_cat: anyarray anyarray>anyarray
 list_extract list_element array_extract: anyarray int8>anyelement; anyarray never>never
 list_resize array_resize: anyarray int8>anyarray; anyarray int8 anyelement>anyarray; never any any>never

@@ -13,7 +13,7 @@ SELECT (doc->'a'->>'n')::int + 1, upper(doc->'a'->>'b'), [doc->0] FROM notes WHE
 SELECT doc->>'a' AS a, count(*), min(doc) FROM notes GROUP BY ALL
 SELECT DISTINCT doc FROM notes ORDER BY doc
 SELECT id FROM notes WHERE 'a' IN tags AND 1 + 1 NOT IN sizes AND id IN sizes || sizes OR id IN prices
-SELECT list_sum(sizes), list_avg(prices), list_max(tags), list_contains(sizes, 3), list_append(sizes, 3000000000) FROM notes
+SELECT list_sum(sizes), list_avg(prices), list_max(tags), list_contains(sizes, 3) FROM notes
 SELECT unnest(generate_series(DATE '2024-01-01', DATE '2024-02-01', INTERVAL 1 DAY))::date AS day
 SELECT day FROM generate_series(DATE '2024-01-01', DATE '2024-02-01', INTERVAL 1 DAY) AS d(day) WHERE day > now()
 SELECT count(*) OVER (ORDER BY made RANGE BETWEEN INTERVAL 5 MINUTES PRECEDING AND INTERVAL '2' DAYS FOLLOWING) FROM notes
