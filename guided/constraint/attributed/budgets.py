@@ -42,7 +42,8 @@ Those of remembered ends count as well, so that a mask depends on the state and 
 _A_BYTE = 6
 """Bytes that one of a token adds to what is enough for an end: three while it is read, three as a name that waits."""
 _FEW = 8
-"""Tokens that are judged one by one, a millisecond each, rather than by the places to which they lead."""
+"""Tokens that are judged one by one, a millisecond each, rather than by the places to which they lead; and how many
+names that no bound takes may fail before those of more bytes are left out unseen."""
 _OPEN = {Reading.NUMBER: 1, Reading.STRING: 5, Reading.WORD: 1, Reading.NAME: 5}
 """Tokens that are enough to end a free lexeme anywhere: a digit; the rest of a character, of an escape, and a quote; a
 letter that makes a name one that means nothing."""

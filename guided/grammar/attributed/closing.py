@@ -87,7 +87,7 @@ class Closing:
         if place.may_end:
             return b""
         late: LimitError | None = None
-        for limit in (min(_SOON, most), most):
+        for limit in (_SOON, most) if most > _SOON else (most,):
             found: list[bytes] = []
             late = None
             for thread in place.threads:

@@ -20,7 +20,7 @@ from guided.grammar.sql.query.language import query_language
 from guided.vocab.spelled import spell
 from tests.amounts import ALL, crossed, each, some
 from tests.unit.constraint.attributed.test_masks import DIALECTS, PIECES
-from tests.unit.grammar.sql.query.random_queries import begun
+from tests.unit.grammar.sql.query.random_queries import begun, read
 
 SCHEMA = DatabaseSchema(
     (
@@ -91,11 +91,8 @@ def test_texts_end_within_their_budget(name: str, dialect: str) -> None:
 def test_an_end_of_one_thread_does_not_wait_for_another_that_has_none() -> None:
     # A name that ends with a space is the alias of a column, and in MySQL of no table.
     language = query_language(replace(SCHEMA, dialect="mysql"))
-    at = language.start
-    for byte in b"SELECT `not known ":
-        found = language.step(at, byte)
-        assert found is not None
-        at = found
+    at = read(language, language.start, "SELECT `not known ")
+    assert at is not None
     assert language.end(at) == b"` FROM(SELECT 1 `not known `)a"
     assert language.closing.steps < 2_000
 

@@ -8,6 +8,7 @@ from guided.grammar.sql import DatabaseSchema, reflect
 from guided.grammar.sql.query.language import query_language
 from guided.grammar.sql.schema import Column, Table
 from tests.databases import Databases
+from tests.unit.grammar.sql.query import random_queries
 from tests.unit.grammar.sql.query.test_queries import refusal
 from tests.unit.grammar.sql.query.typed.test_everyday import judged_alike
 
@@ -71,10 +72,7 @@ def test_a_source_of_the_name_comes_first(databases: Databases) -> None:
 def test_a_sub_query_has_a_struct_where_no_table_will_do(text: str) -> None:
     home = Column("home", "STRUCT(city VARCHAR)")
     language = query_language(DatabaseSchema((Table("people", (home,)),), dialect="duckdb"))
-    at = language.start
-    for byte in text.encode():
-        found = language.step(at, byte)
-        assert found is not None
-        at = found
+    at = random_queries.read(language, language.start, text)
+    assert at is not None
     end = language.end(at)
     assert end is not None and len(end) <= language.price(at)
