@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from guided.collection import untrack
 from guided.constraint.limits import Limits
 from guided.grammar.ir import Grammar
 from guided.kernels.data.layout import DEAD, FAR, FINISHED
+from guided.kernels.parsing.threads import intern_state
 from guided.vocab.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from guided.constraint.engine.machine import ConstraintMachine
     from guided.constraint.engine.plans import Plan, SelfLoop, Track
 
-__all__ = ["COUNT", "PAIRS", "STRIDE", "FarStates", "ProductMachine", "base_state", "with_base"]
+__all__ = ["COUNT", "PAIRS", "STRIDE", "FarStates", "ProductMachine", "base_state", "state_of", "with_base"]
 
 PAIRS = 1 << 32
 """States of a `ConstraintMachine` are below."""
@@ -58,6 +60,19 @@ def base_state(machine: ConstraintMachine | ProductMachine[Any], state: int) -> 
         state = machine.split(state)[0]
         machine = machine.inner
     return state
+
+
+def state_of(base: ConstraintMachine, threads: Sequence[tuple[int, int, int]]) -> int:
+    """The automaton's state of some threads, in order; `DEAD` for none."""
+    if not threads:
+        return DEAD
+    while len(threads) > base.scratch.thread_a.size:
+        base.grow_scratch()
+    scratch = base.scratch
+    for at, (lexer_state, continuation, obligation) in enumerate(threads):
+        scratch.thread_a[at] = lexer_state << 32 | obligation
+        scratch.thread_b[at] = continuation
+    return base.run(intern_state, len(threads))
 
 
 def with_base(machine: ConstraintMachine | ProductMachine[Any], state: int, own: int) -> int:

@@ -318,8 +318,8 @@ class Completions:
         if found is not None:
             return found
         text = self._machine.cheapest_text(state)
-        found = None if text is None else self._machine.spell(text)
-        if found is None or (text and not found):
+        found = None if text is None else self._spelled(state, text)
+        if found is None:
             return None
         at = state
         for i, token in enumerate(found):
@@ -328,6 +328,11 @@ class Completions:
                 self._priced[at] = found[i:]
             at = self._machine.advance_token(at, token)
         return found
+
+    def _spelled(self, state: int, text: bytes) -> list[int] | None:
+        """The tokens of a text that comes at a state; None where none join to it."""
+        found = self._machine.spell(text)
+        return None if text and not found else found
 
     def _drop_far(self, state: int, row: NDArray[np.uint32], budget: int) -> None:
         """Try every allowed token: for grammars whose debts have no price, and vocabularies with gaps."""

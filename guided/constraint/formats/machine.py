@@ -18,11 +18,10 @@ from guided.constraint.distinct.json_text import QUOTE
 from guided.constraint.distinct.token_texts import TokenTexts
 from guided.constraint.formats.completion import FormatCompletions
 from guided.constraint.formats.refusals import FormatRefusals
-from guided.constraint.product import ProductMachine, base_state, with_base
+from guided.constraint.product import ProductMachine, base_state, state_of, with_base
 from guided.errors import VocabularyError
 from guided.grammar.regular.expr import Expr, Kind
 from guided.kernels.data.layout import DEAD
-from guided.kernels.parsing.threads import intern_state
 
 if TYPE_CHECKING:
     from guided.constraint.engine.machine import ConstraintMachine
@@ -121,11 +120,7 @@ class FormatMachine(ProductMachine[Text]):
             kept = [thread for thread in threads if not self._is_inside(thread[0])]
             found = DEAD if not kept else state
             if kept and len(kept) < len(threads):
-                scratch = self.base.scratch
-                for at, (lexer_state, continuation, obligation) in enumerate(kept):
-                    scratch.thread_a[at] = lexer_state << 32 | obligation
-                    scratch.thread_b[at] = continuation
-                found = with_base(self.inner, state, self.base.run(intern_state, len(kept)))
+                found = with_base(self.inner, state, state_of(self.base, kept))
             self._others[state] = found
         return found
 

@@ -40,7 +40,7 @@ class LimitedCompletions(Completions):
         """The inner machine's shortest text, where it keeps the limits."""
         machine = self._outer
         text = machine.inner.completions.text(machine.place(state).whole)
-        return text if self._cut(state, text) is not None else None
+        return text if self._spelled(state, text) is not None else None
 
     def _within_token(self, state: int) -> bytes:
         """The shortest text of a state in which no token has ended."""
@@ -82,8 +82,8 @@ class LimitedCompletions(Completions):
             remedy="Generate without a token budget, or pass Limits(search_states=...).",
         )
 
-    def _cut(self, state: int, text: bytes) -> list[int] | None:
-        """The fewest tokens that join to a text and keep the limits; None where none do."""
+    def _spelled(self, state: int, text: bytes) -> list[int] | None:
+        """As `Completions._spelled`, in the fewest tokens that keep the limits."""
         machine = self._outer
         found = machine.spell(text)
         at = state
@@ -99,7 +99,7 @@ class LimitedCompletions(Completions):
         if found is None:
             if self._outer.place(state).whole == DEAD:
                 return self._outer.spell(self.text(state))
-            path = self._cut(state, self.text(state))
+            path = self._spelled(state, self.text(state))
             found = self._search_tokens(state) if path is None else self._kept(state, path)
         return found
 
@@ -117,19 +117,3 @@ class LimitedCompletions(Completions):
             if at:
                 rest = [path[at - 1], *rest]
         return self._nearest[state]
-
-    def _by_price(self, state: int) -> list[int] | None:
-        """As `Completions._by_price`."""
-        found = self._priced.get(state)
-        if found is not None:
-            return found
-        text = self._outer.cheapest_text(state)
-        found = None if text is None else self._cut(state, text)
-        if found is not None:
-            at = state
-            for i, token in enumerate(found):
-                known = self._priced.get(at)
-                if known is None or len(known) > len(found) - i:
-                    self._priced[at] = found[i:]
-                at = self._outer.advance_token(at, token)
-        return found

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from guided.automata.lexer.distances import measure, minimum
-from guided.constraint.product import ProductMachine, base_state, with_base
+from guided.constraint.product import ProductMachine, base_state, state_of, with_base
 from guided.grammar.limited.terminals import most_tokens
 from guided.grammar.regular.expr import Expr
 from guided.kernels.data.layout import DEAD, FAR
-from guided.kernels.parsing.threads import intern_state
 
 if TYPE_CHECKING:
     from guided.constraint.engine.machine import ConstraintMachine
@@ -97,16 +96,7 @@ class Spans:
 
     def state(self, threads: list[Thread]) -> int:
         """The automaton's state of some threads, in order; `DEAD` for none."""
-        if not threads:
-            return DEAD
-        base = self._base
-        while len(threads) > base.scratch.thread_a.size:
-            base.grow_scratch()
-        scratch = base.scratch
-        for at, (lexer_state, continuation, obligation) in enumerate(threads):
-            scratch.thread_a[at] = lexer_state << 32 | obligation
-            scratch.thread_b[at] = continuation
-        return base.run(intern_state, len(threads))
+        return state_of(self._base, threads)
 
     def within(self, state: int, threads: list[Thread]) -> int:
         """The inner machine's state with these threads, which remembers what another does; `DEAD` for none."""
