@@ -71,8 +71,18 @@ from guided.grammar.sql.query.typed.parts.nested import parts_of_nested, type_no
 from guided.grammar.sql.query.typed.relations import bare_columns
 from guided.grammar.sql.query.typed.row_values import compared_row
 from guided.grammar.sql.query.typed.scope import Clause, Query, needed
-from guided.grammar.sql.query.typed.types import ALL, ANY_NULL, BIT, HELD, LITERALS, OTHER, only, turns_into
-from guided.grammar.sql.query.typed.undecided import UNDECIDED, example, is_undecided, stands_for
+from guided.grammar.sql.query.typed.types import (
+    ALL,
+    ANY_NULL,
+    BIT,
+    HELD,
+    LITERALS,
+    OTHER,
+    is_literal,
+    only,
+    turns_into,
+)
+from guided.grammar.sql.query.typed.undecided import example, is_undecided, stands_for
 
 __all__ = ["beginning_with", "casts", "columns", "expression"]
 
@@ -460,7 +470,7 @@ def _bracketed(dialect: TypedDialect, body: Rule, query: Rule) -> list[Node]:
         Action(queries.leave_exists),
         _CLOSE,
     )
-    elements = ALL & ~sum(bit for name, bit in BIT.items() if name[0] == "_" or name == OTHER or name in UNDECIDED)
+    elements = ALL & sum(bit for name, bit in BIT.items() if is_literal(name) or "_" + name in BIT)
     list_ = seq(
         Action(queries.begin_list), Action(leads_list), Action(alternatives.begin_alternatives("array")), Sign("["),
         listed(

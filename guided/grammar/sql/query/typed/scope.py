@@ -29,6 +29,7 @@ __all__ = [
     "bind",
     "conflicts",
     "depends",
+    "is_group",
     "is_open",
     "known_names",
     "needed",
@@ -458,6 +459,11 @@ def unbound(query: Query) -> frozenset[Pending]:
 def wanting(query: Query) -> frozenset[Pending]:
     """Those that the source which is being read should have."""
     return unbound(query) if query.half is None else frozenset()
+
+
+def is_group(query: Query, pending: Pending) -> bool:
+    """Must a column be grouped?  Those in aggregates need not, but those in GROUPING."""
+    return (query.aggregated and not pending.local) or (pending.qualifier, pending.column) in query.groupings
 
 
 def conflicts(query: Query) -> frozenset[str]:

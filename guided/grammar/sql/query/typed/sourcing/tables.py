@@ -11,7 +11,7 @@ from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed import clauses
 from guided.grammar.sql.query.typed.columns.catalog import Catalog
 from guided.grammar.sql.query.typed.relations import Relation, Source, bare_columns
-from guided.grammar.sql.query.typed.scope import Pending, Query, wanting
+from guided.grammar.sql.query.typed.scope import Query, is_group, wanting
 from guided.grammar.sql.query.typed.sourcing.full_joins import joins
 from guided.grammar.sql.query.typed.undecided import stands_for
 
@@ -141,16 +141,11 @@ def _has(relation: Relation, query: Query, qualifier: str) -> bool:
         or (
             pending.column in types
             and stands_for(query.system, pending.type, types[pending.column])
-            and (clauses.is_sortable(types[pending.column]) or not _is_group(query, pending))
+            and (clauses.is_sortable(types[pending.column]) or not is_group(query, pending))
         )
         for pending in query.pending
         if pending.qualifier == qualifier
     )
-
-
-def _is_group(query: Query, pending: Pending) -> bool:
-    """Must a column be grouped?  Those in aggregates need not, but those in GROUPING."""
-    return (query.aggregated and not pending.local) or (pending.qualifier, pending.column) in query.groupings
 
 
 def without_alias(query: Query) -> Query | None:

@@ -50,8 +50,11 @@ SELECT d.c, ROW_TO_JSON(
 SELECT CURRENT_TIMESTAMP >= CURRENT_TIME AT TIME ZONE 'UTC' + 0 / INTERVAL
 SELECT CURRENT_TIMESTAMP + 0 ^ CAST('1' AS VARCHAR
 SELECT name ILIKE CURRENT_TIME - +
+SELECT ARRAY(VALUES (INT4RANGE(1,
+SELECT ARRAY[INT4RANGE(1,
 """.strip().splitlines()
-"""Times take intervals there, to which products lead; columns of GROUPING have an order, and rows no column of their name."""
+"""Times take intervals there, to which products lead; columns of GROUPING have an order, and rows no column of their name.
+There are no arrays of ranges."""
 
 
 @pytest.fixture(scope="module", params=["postgresql", "duckdb"])

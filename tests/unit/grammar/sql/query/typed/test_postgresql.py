@@ -38,6 +38,7 @@ SELECT * FROM (SELECT 'x' AS a, 1 AS b, true AS c) q JOIN (SELECT 1 AS b, true A
 SELECT * FROM (SELECT 'x' AS a, 1 AS b) q RIGHT JOIN (SELECT 1 AS b) r USING (b) GROUP BY b, a
 SELECT 1 = ANY (ARRAY(SELECT 1))
 SELECT count(*) FROM singer
+SELECT count(raw), max(raw ->> 'a') FILTER (WHERE raw IS NOT NULL) FROM "Order Items"
 SELECT .5 * age, -.25 FROM singer WHERE age>.5e1 AND age < 1.5
 select Name , COUNTRY  from Singer where AGE > 20 order by age desc nulls last
 SELECT T1.name, count(*) FROM singer AS T1 JOIN singer_in_concert AS T2 ON T1.singer_id = T2.singer_id GROUP BY T1.name
@@ -104,6 +105,7 @@ SELECT count(*) FROM singer HAVING count(*) > 1
 """.strip().splitlines()
 
 REFUSED = """
+SELECT count(raw), raw FROM "Order Items" GROUP BY raw
 SELECT 1 FROM singer WHERE NULLIF(age, 2.5)::bool
 SELECT value ^ 2 FROM json_each(NULL)
 SELECT value - 1 FROM LATERAL json_each('{}') AS e
