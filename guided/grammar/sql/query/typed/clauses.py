@@ -30,10 +30,10 @@ __all__ = [
     "begin_order", "begin_order_term", "begin_qualify", "begin_select", "begin_table", "begin_where", "bound",
     "comma", "distinct", "end_distinct_on", "end_group_term", "end_item", "end_items", "end_on", "end_order_term",
     "end_value", "enter_count", "enter_lateral", "enter_recursive_table", "enter_source", "enter_table", "group_all",
-    "grouped", "has_demanded", "has_none", "has_window", "is_free", "is_sortable", "lacks_columns", "leave_count",
-    "leave_source", "leave_table", "may_be_distinct", "may_be_written", "may_count", "may_enter", "may_have_values",
-    "may_join", "may_order", "may_star", "next_item", "order_all", "settled_sources", "stands_for_demanded",
-    "term_of", "wants_table",
+    "grouped", "has_demanded", "has_none", "has_window", "is_free", "is_of_distinct_on", "is_sortable",
+    "lacks_columns", "leave_count", "leave_source", "leave_table", "may_be_distinct", "may_be_written", "may_count",
+    "may_enter", "may_have_values", "may_join", "may_order", "may_star", "next_item", "order_all", "settled_sources",
+    "stands_for_demanded", "term_of", "wants_table",
 ]  # fmt: skip
 
 _WHOLE = sum(BIT[name] for name in ("int2", "int4", "int8"))
@@ -75,6 +75,8 @@ def end_item(query: Query) -> Query | None:
     """The column is whole, with the name that was noted."""
     name = query.name or None
     kind = query.value
+    if name is not None and is_of_distinct_on(query, name) and (query.column or ("", ""))[1] != name:
+        return None
     if query.distinct and query.system.distinct_settles and kind != UNKNOWN:
         kind = settled(query.system, kind)
     demanded = query.goals is not None and query.result is None and kind != UNKNOWN
@@ -92,6 +94,11 @@ def end_item(query: Query) -> Query | None:
         outputs=(*query.outputs, output), loose=frozenset(), tainted="", terms=frozenset(), name="", column=None,
         trace=None,
     )  # fmt: skip
+
+
+def is_of_distinct_on(query: Query, name: str) -> bool:
+    """Would DISTINCT ON mean a column of the result by a name, rather than one of a source as it is read here?"""
+    return query.system.distinct_on_result and (None, name) in query.distinct_on
 
 
 def _admits(query: Query, name: str, kind: str) -> bool:

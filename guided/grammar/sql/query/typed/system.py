@@ -75,6 +75,8 @@ class TypeSystem:
     """Is NULL a text where nothing else decides?"""
     distinct_settles: bool = True
     """Is a literal a text behind DISTINCT, whatever the columns of a set operation are?"""
+    distinct_on_result: bool = True
+    """Does a name in DISTINCT ON mean a column of the result, if there is one, and must there be one only?"""
     value_names: tuple[str, int] = ("column", 1)
     """The names of the columns of VALUES, which go on with a number, and the first number."""
     volatile: frozenset[str] = frozenset()

@@ -201,6 +201,7 @@ SYSTEM = TypeSystem(
     bare_aggregates=frozenset(["geomean", "geometric_mean"]),
     null_is_text=False,
     distinct_settles=False,
+    distinct_on_result=False,
     labels=False,
     shared_first=False,
     value_names=("col", 0),

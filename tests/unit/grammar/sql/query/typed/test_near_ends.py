@@ -51,10 +51,12 @@ SELECT CURRENT_TIMESTAMP >= CURRENT_TIME AT TIME ZONE 'UTC' + 0 / INTERVAL
 SELECT CURRENT_TIMESTAMP + 0 ^ CAST('1' AS VARCHAR
 SELECT name ILIKE CURRENT_TIME - +
 SELECT ARRAY(VALUES (INT4RANGE(1,
+SELECT DISTINCT ON (lower) lower('')
+SELECT c FROM (SELECT DISTINCT ON (c)
 SELECT ARRAY[INT4RANGE(1,
 """.strip().splitlines()
 """Times take intervals there, to which products lead; columns of GROUPING have an order, and rows no column of their name.
-There are no arrays of ranges."""
+There are no arrays of ranges, and what DISTINCT ON names is no other column of the result."""
 
 
 @pytest.fixture(scope="module", params=["postgresql", "duckdb"])

@@ -65,6 +65,8 @@ SELECT CASE WHEN age > 30 THEN 1 ELSE 2 END, count(*) FROM singer GROUP BY CASE 
 SELECT at::date, count(*) FROM concert GROUP BY at::date
 SELECT DISTINCT s.name, s.age AS years FROM public.singer s ORDER BY s.name, years
 SELECT DISTINCT ON (s.country) s.country, s.name FROM singer s ORDER BY s.country, s.age DESC
+SELECT DISTINCT ON (name) singer.name, upper(name) AS n, country AS age FROM singer ORDER BY name
+(SELECT length, place FROM "Order Items") UNION ALL SELECT DISTINCT ON (age) NULL, NULL AS n FROM singer
 SELECT m.n, count(*) FROM generate_series(1, 12) AS m(n) LEFT JOIN concert ON EXTRACT(MONTH FROM at) = m.n GROUP BY m.n
 SELECT name, tag FROM concert, unnest(tags) AS tag
 SELECT country, is_male, count(*) FROM singer GROUP BY ROLLUP (country, is_male)
@@ -105,6 +107,9 @@ SELECT count(*) FROM singer HAVING count(*) > 1
 """.strip().splitlines()
 
 REFUSED = """
+SELECT DISTINCT ON (name) upper(name) AS name FROM singer ORDER BY singer.name
+SELECT DISTINCT ON (name) name, country AS name FROM singer
+(SELECT length, place FROM "Order Items") UNION ALL SELECT DISTINCT ON (age) NULL, NULL AS age FROM singer
 SELECT count(raw), raw FROM "Order Items" GROUP BY raw
 SELECT 1 FROM singer WHERE NULLIF(age, 2.5)::bool
 SELECT value ^ 2 FROM json_each(NULL)
