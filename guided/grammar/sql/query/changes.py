@@ -8,6 +8,7 @@ from guided.grammar.attributed.watched import asked, gathered, grown, later
 from guided.grammar.sql.query import limits
 from guided.grammar.sql.query.kinds import can_derive, may_be_named, mergeable, own_source, with_source
 from guided.grammar.sql.query.nesting import Binding
+from guided.grammar.sql.query.outer_joins import starred_names
 from guided.grammar.sql.query.relations import EVERY, Relation, Source, bare_columns, mergeable_names
 from guided.grammar.sql.query.scope import (
     Call,
@@ -401,7 +402,7 @@ def merge_all(query: Query) -> Query | None:
     if right.relation.names & bare_columns(tuple(left)).ambiguous:
         return None
     merged = right._replace(merged=mergeable_names(tuple(left), right))
-    return query._replace(sources=(*query.sources[:-1], merged))
+    return starred_names(query._replace(sources=(*query.sources[:-1], merged)))
 
 
 def begin_on(query: Query) -> Query:

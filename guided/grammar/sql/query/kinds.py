@@ -10,6 +10,7 @@ from guided.grammar.attributed.watched import asked, gathered, grown, later
 from guided.grammar.attributed.words import Words, union, words_of
 from guided.grammar.sql.query import limits
 from guided.grammar.sql.query.catalog import Catalog
+from guided.grammar.sql.query.outer_joins import starred_names
 from guided.grammar.sql.query.relations import (
     EVERY,
     NOTHING,
@@ -549,7 +550,7 @@ class MergedColumn:
         """The query with the column merged."""
         right = query.sources[-1]
         merged = right._replace(merged=right.merged | {name})
-        return query._replace(sources=(*query.sources[:-1], merged))
+        return starred_names(query._replace(sources=(*query.sources[:-1], merged)))
 
     def suggested(self, query: Query) -> Iterable[str]:
         """Those that would be ambiguous, then others."""

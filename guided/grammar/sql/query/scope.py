@@ -220,6 +220,8 @@ class Query(NamedTuple):
     """Was a join read that has no condition, so that the words of later ones may be another's?"""
     is_joined: bool = False
     """Has the condition of a join a column without a qualifier?  SQLite looks for it among later sources as well."""
+    before_outer: int = 0
+    """The sources before the last RIGHT or FULL JOIN, where ``*`` names what USING makes one of two."""
     no_order: bool = False
     """Is ORDER BY not allowed, as behind ROLLUP?"""
     mixture: Mixture | None = None

@@ -7,6 +7,7 @@ from guided.grammar.attributed.watched import asked
 from guided.grammar.sql.query import changes as do
 from guided.grammar.sql.query import kinds
 from guided.grammar.sql.query.dialect import TableFunction
+from guided.grammar.sql.query.outer_joins import begin_outer
 from guided.grammar.sql.query.relations import Relation
 from guided.grammar.sql.query.schemas import table_name
 from guided.grammar.sql.query.scope import Clause, Query, unbound
@@ -60,12 +61,12 @@ def sources(parts: Parts) -> Node:
 
 def _may_hide(query: Query) -> Query | None:
     """RIGHT or FULL JOIN that makes names one: conditions before it must not have them, so none may have any."""
-    return None if query.is_joined else query
+    return None if query.is_joined else begin_outer(query)
 
 
 def _must_keep(query: Query) -> Query | None:
     """RIGHT or FULL JOIN where they have some."""
-    return query if query.is_joined else None
+    return begin_outer(query) if query.is_joined else None
 
 
 def may_join(parts: Parts, joining: kinds.Joining) -> do.Change:

@@ -57,9 +57,19 @@ SELECT name FROM singer WHERE rowid IN (SELECT c.rowid FROM concert c WHERE sing
 SELECT json, root FROM json_each('[]')
 SELECT s.name, concert.name FROM main.singer AS s JOIN Main.concert USING (name)
 WITH singer AS (SELECT 1 AS x) SELECT s.name FROM main.singer AS s
+SELECT * FROM singer RIGHT JOIN old USING (name) LEFT JOIN concert USING (name)
+SELECT * FROM singer a RIGHT JOIN singer b ON a.name = b.name, concert
+SELECT b.*, c.* FROM singer a NATURAL RIGHT JOIN singer b, concert c
+SELECT b.* FROM singer a JOIN old b USING (name) RIGHT JOIN concert c ON c.name = b.name
+SELECT 1 FROM singer a FULL JOIN singer b USING (name), concert
 """.strip().splitlines()
 
 REFUSED = """
+SELECT * FROM singer a NATURAL RIGHT JOIN singer b, concert c
+SELECT a.* FROM singer a FULL JOIN singer b USING (name), concert
+SELECT * FROM singer a JOIN old b USING (name) RIGHT JOIN concert c ON c.name = b.name
+SELECT * FROM singer a RIGHT JOIN (SELECT 1) ON 1 JOIN old b USING (name), (SELECT 'x' AS name)
+SELECT * FROM singer a JOIN old b USING (name), concert c RIGHT JOIN (SELECT 1) ON 1
 WITH singer AS (SELECT * FROM singer) SELECT 1 FROM singer
 WITH a AS (SELECT name FROM singer), singer AS (SELECT 1 AS q) SELECT 1 FROM a
 SELECT * FROM singer UNION SELECT * FROM concert
