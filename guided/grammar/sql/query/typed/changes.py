@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from guided.grammar.sql.query.typed import frames
+from guided.grammar.sql.query.typed.columns.traces import OPERATED, WHOLE
 from guided.grammar.sql.query.typed.computed.digits import UNSURE, digits_of
 from guided.grammar.sql.query.typed.frames import CONDITION, Asks, Operand
 from guided.grammar.sql.query.typed.scope import Computed, Query
@@ -124,7 +125,7 @@ def end(query: Query) -> Query | None:
     if found is None:
         return None
     column = found.column if found.tight else None
-    heard = hear(query, ";")
+    heard = hear(query, WHOLE if found.tight else OPERATED)
     if heard is None:
         return None
     query = heard

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from guided.grammar.attributed.records import quickly_replaced
 from guided.grammar.sql.query.relations import EVERY
+from guided.grammar.sql.query.typed.columns.traces import outside_groups
 from guided.grammar.sql.query.typed.frames import UNKNOWN, Operand
 from guided.grammar.sql.query.typed.relations import Relation, Source, bare_columns, starred
 from guided.grammar.sql.query.typed.system import TypeSystem
@@ -433,8 +434,8 @@ def needed(query: Query) -> frozenset[Column]:
     if not query.is_grouped:
         return frozenset()
     outputs = [output for place, output in enumerate(query.outputs) if place not in query.grouped_outputs]
-    terms = (term for output in outputs for term in output.terms if term.trace not in query.grouped_traces)
-    parts = [*(output.loose for output in outputs), *(term.loose for term in terms)]
+    every: list[Output | Term] = [*outputs, *(term for output in outputs for term in output.terms)]
+    parts = [outside_groups(one.loose, one.trace, query.grouped_traces) for one in every]
     loose = frozenset(column for part in parts for column in part if not depends(query, column))
     return loose | (query.groupings - query.groups)
 

@@ -55,7 +55,8 @@ DUCKDB = TypedDialect(
     ),
     typed_texts=(
         ("DATE", "'date", "date"), ("TIMESTAMP", "'timestamp", "timestamp"), ("TIMESTAMP", "'date", "timestamp"),
-        ("INTERVAL", "'interval", "interval"), ("TIMESTAMPTZ", "'timestamp", "timestamptz"), ("TIME", "'time", "time"),
+        ("INTERVAL", "'interval", "interval"), ("TIMESTAMPTZ", "'timestamp", "timestamptz"),
+        ("TIMESTAMPTZ", "'date", "timestamptz"), ("TIME", "'time", "time"),
     ),
     span_units=tuple(
         unit + more for unit in ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND") for more in ("", "S")

@@ -48,7 +48,8 @@ POSTGRESQL = TypedDialect(
     },
     typed_texts=(
         ("DATE", "'date", "date"), ("TIMESTAMP", "'timestamp", "timestamp"), ("TIMESTAMP", "'date", "timestamp"),
-        ("INTERVAL", "'interval", "interval"), ("TIMESTAMPTZ", "'timestamp", "timestamptz"), ("TIME", "'time", "time"),
+        ("INTERVAL", "'interval", "interval"), ("TIMESTAMPTZ", "'timestamp", "timestamptz"),
+        ("TIMESTAMPTZ", "'date", "timestamptz"), ("TIME", "'time", "time"),
     ),
     strings=(
         "'whole", "'integer", "'decimal", "'date", "'timestamp", "'time", "'interval", "'bool", "'json", "'uuid",

@@ -109,12 +109,13 @@ class Catalog:
         return found
 
     def columns_beside(self, readings: Readings, tables: Tables, used: Used, system: TypeSystem) -> ReadColumns:
-        """The columns of the relations by name that have some of a type each, as a source to come is known to have."""
+        """The columns of the relations that have some of a type each, as a source to come is known to have."""
         key = (readings, tables, used)
         found = self._read.get(key)
         if found is None:
             kinds: dict[str, dict[str, None]] = {}
-            for relation in {**self.relations, **dict(reversed(tables))}.values():
+            others = (one for name, of in self.schemas.items() if of is not self.relations for one in of.values())
+            for relation in (*{**self.relations, **dict(reversed(tables))}.values(), *others):
                 types = relation.types
                 if all(name in types and stands_for(system, kind, types[name]) for name, kind in used):
                     for name, kind in types.items():

@@ -1,0 +1,47 @@
+"""Columns of the result that are made of groups: the engine knows a group within an expression, as the language does."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.databases import Databases
+from tests.unit.grammar.sql.query.typed.test_everyday import judged_alike
+
+TABLES = ["create table staff (id int primary key, name text, dept int, salary int, hired date)"]
+TAKEN = """
+SELECT DATE_TRUNC('month', hired)::date AS m, COUNT(*) FROM staff GROUP BY DATE_TRUNC('month', hired)
+SELECT upper(lower(s.name)) || '!', COUNT(*) FROM staff s GROUP BY lower(name) ORDER BY lower(name)
+SELECT EXTRACT(YEAR FROM hired) || '-' || EXTRACT(MONTH FROM hired) FROM staff GROUP BY EXTRACT(YEAR FROM hired), 1
+SELECT EXTRACT(YEAR FROM hired) + 1, EXTRACT(YEAR FROM hired), MAX(id) FROM staff GROUP BY EXTRACT(YEAR FROM hired)
+SELECT (salary / 1000) * 1000, COUNT(*) FROM staff GROUP BY salary / 1000
+SELECT 1 - (salary - 1000) AS bucket FROM staff GROUP BY salary - 1000
+SELECT COALESCE(CASE WHEN dept < 5 THEN 'a' END, 'x') FROM staff GROUP BY CASE WHEN dept < 5 THEN 'a' END
+SELECT length(lower(name)) + dept FROM staff GROUP BY lower(name), dept
+SELECT CASE WHEN dept IS NULL THEN 1 ELSE dept + 1 END, floor(salary / 3) * 3 FROM staff GROUP BY floor(salary / 3), dept
+SELECT lower(name) AS n, lower(name) || 'x' FROM staff GROUP BY 1
+SELECT RANK() OVER (ORDER BY upper(lower(name))) FROM staff GROUP BY lower(name)
+""".strip().splitlines()
+REFUSED = """
+SELECT (1 + salary)::text, COUNT(*) FROM staff GROUP BY salary::text
+SELECT lower(name) || salary FROM staff GROUP BY lower(name)
+SELECT upper(name), COUNT(*) FROM staff GROUP BY lower(name)
+SELECT 1 - salary - 1000 FROM staff GROUP BY salary - 1000
+SELECT salary * dept + 1 FROM staff GROUP BY dept + 1
+SELECT salary * (dept + 2) FROM staff GROUP BY dept + 2
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("dialect", ["postgresql", "duckdb"])
+def test_groups_within_expressions(databases: Databases, dialect: str) -> None:
+    judged_alike(databases(dialect).create(*TABLES), TAKEN, REFUSED)
+
+
+def test_columns_of_other_schemas(databases: Databases) -> None:
+    """A name that FROM will give to a table of any schema."""
+    from guided.grammar.sql import reflect
+    from guided.grammar.sql.query.language import query_language
+
+    made = ["create schema sales", "create table sales.bills (id int, paid boolean, total int)", *TABLES]
+    language = query_language(reflect(databases("postgresql").create(*made), schemas=["sales"]), forward=False)
+    assert language.reads(b"SELECT SUM(b.total) FILTER (WHERE b.paid), MAX(b.total) FROM sales.bills b")
+    assert not language.reads(b"SELECT SUM(b.total) FILTER (WHERE b.paid), MAX(b.salary) FROM sales.bills b")
