@@ -7,7 +7,7 @@ from itertools import product
 
 from guided.grammar.sql.query.typed import frames
 from guided.grammar.sql.query.typed.changes import Change, asking, at_operand, end, hear, push, read, untraced
-from guided.grammar.sql.query.typed.computed.contexts import leading
+from guided.grammar.sql.query.typed.computed.contexts import begin_part, leading
 from guided.grammar.sql.query.typed.frames import CONDITION, Alternatives, Asks
 from guided.grammar.sql.query.typed.resolution import operator_of
 from guided.grammar.sql.query.typed.scope import Query
@@ -89,7 +89,8 @@ def end_array(query: Query) -> Query | None:
 
 def begin_subject(query: Query) -> Query | None:
     """The operand of CASE, with which values are compared."""
-    return push(query, SORTABLE)
+    found = push(query, SORTABLE)
+    return found and begin_part(found)
 
 
 def end_subject(query: Query) -> Query | None:
@@ -107,16 +108,19 @@ def begin_when(query: Query) -> Query | None:
     """Behind WHEN."""
     subject = query.frame.subject
     heard = hear(query, "when")
-    return heard and push(heard, frames.rights(query.system, "compare", subject, CONDITION) if subject else CONDITION)
+    goal = frames.rights(query.system, "compare", subject, CONDITION) if subject else CONDITION
+    found = heard and push(heard, goal)
+    return found and begin_part(found)
 
 
 def begin_nullif(query: Query) -> Query | None:
-    """Before the second argument of NULLIF; the first, whose type it has, is no literal."""
+    """Before the second argument of NULLIF, which is a CASE; the first, whose type it has, is no literal."""
     ended = end(query)
     if ended is None or is_literal(ended.value):
         return None
     frame = ended.frame._replace(type=ended.value)
-    return push(ended.with_top(frame), frames.rights(query.system, "compare", ended.value, CONDITION))
+    found = push(ended.with_top(frame), frames.rights(query.system, "compare", ended.value, CONDITION))
+    return found and begin_part(found)
 
 
 def end_nullif(query: Query) -> Query | None:

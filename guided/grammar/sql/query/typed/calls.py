@@ -29,12 +29,14 @@ from guided.grammar.sql.query.typed.columns.references import Qualifier
 from guided.grammar.sql.query.typed.columns.row_names import RowName
 from guided.grammar.sql.query.typed.columns.terms import TermQualifier
 from guided.grammar.sql.query.typed.computed.contexts import (
+    begin_part,
     called,
     lacks_query,
     leads,
     may_be_null,
     risky,
     unless_computed,
+    varied,
 )
 from guided.grammar.sql.query.typed.computed.digits import UNSURE
 from guided.grammar.sql.query.typed.dialect import TypedDialect
@@ -132,7 +134,10 @@ class FunctionName:
             return Names(_NO_WORDS)
         if not query.computed:
             return Names(self._words)
-        return Names(functions.giving(query.system, self._words.members, frames.leading(query.top)))
+        names = self._words.members
+        if query.computed.is_whole:
+            names &= query.system.computable.keys()
+        return Names(functions.giving(query.system, frozenset(names), frames.leading(query.top)))
 
     def _opened(self, query: Query) -> Query | None:
         return opened(query, self.kind)
@@ -178,7 +183,7 @@ def opened(query: Query, kind: str) -> Query | None:
     aggregated = query.aggregated or kind == "aggregate"
     tainted = stronger(query.tainted, kind)
     windowed = query.windowed or kind == "window"
-    return found._replace(
+    return varied(found)._replace(
         calls=(*query.calls, kind), tainted=tainted, aggregated=aggregated, windowed=windowed, trace=None
     )
 
@@ -205,7 +210,7 @@ def _next_types(query: Query) -> int:
     if len(frame.types) >= functions.arity(query.system, frame.name)[1]:
         return 0
     found = functions.next_types(query.system, frame.name, frame.types)
-    if query.computed and frame.name == "date":
+    if query.computed.is_whole and frame.name == "date":
         # It reads a text, which a literal spells right.
         found &= ~BIT["text"]
     return found & SORTABLE if frame.distinct else found
@@ -218,7 +223,10 @@ def may_go_on(query: Query) -> Query | None:
 
 def begin_argument(query: Query) -> Query | None:
     """Before one more argument."""
-    return do.push(query, _next_types(query))
+    frame = _frame(query)
+    found = do.push(query, _next_types(query))
+    folded = len(frame.types) in query.system.folded.get(frame.name, ())
+    return begin_part(found) if found and folded else found
 
 
 def end_argument(query: Query) -> Query | None:
@@ -231,7 +239,7 @@ def end_argument(query: Query) -> Query | None:
     frame = _frame(ended)._replace(types=(*_frame(ended).types, ended.value))
     if frame.distinct and ended.column is not None:
         frame = frame._replace(columns=(*frame.columns, ended.column))
-    if ended.computed:
+    if ended.computed.is_whole:
         frame = frame._replace(digits=max(frame.digits, ended.amount))
     return ended.with_top(frame)
 
@@ -428,9 +436,10 @@ def _scalars(dialect: TypedDialect, catalog: Catalog, expression: Node) -> list[
     closed = seq(Action(end_call), _CLOSE)
     named = Name(FunctionName(dialect.system.scalars, "scalar", dialect.word_functions), Spelled.WORD)
     called = (
-        seq(Action(do.hears(name)), Action(unless_computed), Keyword(name), Action(calling(name)))
+        seq(Action(do.hears(name)), Action(unless_computed), leads(dialect.system, "text"), Keyword(name),
+            Action(calling(name)))
         for name in dialect.word_functions
-    )
+    )  # fmt: skip
     reserved = choice(*called)
     listed_ = (Action(_may_be_listed),) if dialect.system.lists else ()
 
@@ -531,8 +540,9 @@ def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:
         words("POSITION"), begin_whole, Action(do.untraced), _OPEN, narrow, words("IN"), narrow,
         result(dialect.whole, "position"), _CLOSE,
     )  # fmt: skip
-    long = seq(words("FOR"), Action(do.heard("for")), whole)
-    part = seq(Action(_of_text), choice(seq(words("FROM"), Action(do.heard("from")), whole, maybe(long)), long))
+    place = seq(Action(do.begin(only(*dialect.wholes)), _TO_COME), Action(begin_part), expression, Action(do.end))
+    long = seq(words("FOR"), Action(do.heard("for")), place)
+    part = seq(Action(_of_text), choice(seq(words("FROM"), Action(do.heard("from")), place, maybe(long)), long))
     several_arguments = seq(_more_arguments(expression), Action(may_close))
     if not dialect.system.lists:
         found = seq(Action(do.begin(_texts(dialect))), choice(*strings_of(dialect)), Action(do.end))
@@ -551,7 +561,8 @@ def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:
     ]  # fmt: skip
     nullif = seq(
         words("NULLIF"), Action(may_be_null), Action(alternatives.begin_alternatives("nullif")), _OPEN,
-        Action(alternatives.alternative(SORTABLE)), expression, Action(alternatives.begin_nullif), _COMMA, expression,
+        Action(alternatives.alternative(SORTABLE)), Action(begin_part), expression,
+        Action(alternatives.begin_nullif), _COMMA, expression,
         Action(alternatives.end_nullif), Action(alternatives.end_alternatives("nullif")), _CLOSE,
     )  # fmt: skip
     overlay = seq(

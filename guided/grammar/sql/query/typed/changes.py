@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from guided.grammar.sql.query.typed import frames
 from guided.grammar.sql.query.typed.columns.traces import OPERATED, WHOLE
+from guided.grammar.sql.query.typed.computed.contexts import begin_part, behind_operator, left_part
 from guided.grammar.sql.query.typed.computed.digits import UNSURE, digits_of
 from guided.grammar.sql.query.typed.frames import CONDITION, Asks, Operand
 from guided.grammar.sql.query.typed.scope import Computed, Query
@@ -48,6 +49,8 @@ __all__ = [
 
 Change = Callable[[Query], Query | None]
 
+_PARTS = ("and", "or", "like", "~", "->>")
+"""Operators whose right operand the engine computes while it prepares, if that is constant."""
 MOST_PARTS = 100
 """Parts of a column by which GROUP BY may find it again."""
 
@@ -130,7 +133,9 @@ def end(query: Query) -> Query | None:
         return None
     query = heard
     ended = query.popped()._replace(value=found.type, label=found.label, column=column, alone=False)
-    if query.computed:
+    if found.part >= 0:
+        ended = left_part(ended)
+    if query.computed.is_whole:
         risky = Computed.RISKY if found.risky else query.computed
         ended = ended._replace(amount=found.digits, computed=risky)
     return ended
@@ -156,7 +161,7 @@ def read(query: Query | None, name: str, label: tuple[str, int] = ("", 0), digit
     if query is None:
         return None
     found = frames.read(query.top, name, label)
-    if query.computed and found is not None:
+    if query.computed.is_whole and found is not None:
         found = found._replace(digits=digits)
     return None if found is None else query.with_top(found)._replace(alone=False)
 
@@ -220,8 +225,15 @@ def operator(name: str) -> Change:
     """A binary operator."""
 
     def change(query: Query) -> Query | None:
-        found = frames.operated(query.top, name)
-        return None if found is None else hear(query.with_top(found), "distinct from" if name == "is" else name)
+        # There a constant text beside a number may be none.
+        applied = "compare" if name == "equal" and query.computed is Computed.PART else name
+        found = frames.operated(query.top, applied)
+        if found is None:
+            return None
+        after = behind_operator(query.with_top(found))
+        if name in _PARTS:
+            after = begin_part(after)
+        return hear(after, "distinct from" if name == "is" else name)
 
     return change
 
@@ -236,7 +248,10 @@ def sign(text: str) -> Change:
 
     def change(query: Query) -> Query | None:
         found = None if query.alone else frames.signed(query.top, text)
-        return None if found is None else hear(query.with_top(found), "sign" + text)
+        if found is None:
+            return None
+        after = query.with_top(found)
+        return hear(begin_part(after) if text == "-" else after, "sign" + text)
 
     return change
 

@@ -40,7 +40,9 @@ from guided.grammar.sql.query.typed.columns.catalog import MOST_VARIANTS, Catalo
 from guided.grammar.sql.query.typed.columns.groupings import grouping
 from guided.grammar.sql.query.typed.columns.results import ResultName
 from guided.grammar.sql.query.typed.computed.contexts import (
+    begin_part,
     casting,
+    is_part,
     lacks_query,
     leading,
     leads,
@@ -76,7 +78,9 @@ from guided.grammar.sql.query.typed.types import (
     ANY_NULL,
     BIT,
     HELD,
+    LISTS,
     LITERALS,
+    NO_LISTS,
     OTHER,
     is_literal,
     only,
@@ -110,8 +114,17 @@ class TypeName:
         found = [word for word in self.words if turns_into(query.system, source, self._of(word))]
         if query.computed:
             sure = [word for word in found if _is_sure(query, source, self._of(word), self.behind)]
-            found = sure or found
+            if sure or not self._is_other(query):
+                return Names(words_of(sure or found))
+            return Names(words_of(()))
         return Names(words_of(found))
+
+    def _is_other(self, query: Query) -> bool:
+        """Must it be a list, where this is none, or the other way round?"""
+        if not is_part(query):
+            return False
+        top = query.top._replace(type="") if self.behind else query.top
+        return bool(frames.leading(top) & (NO_LISTS if self.array else LISTS))
 
     def _of(self, word: str) -> str:
         return ("_" if self.array else "") + self.words[word]
@@ -133,6 +146,7 @@ class TypeName:
         if query.computed:
             # There it may be none of these.
             words = self.allowed(query).words.members
+            found = [word for word in found if word in words]
             found += sorted(words.difference(found), key=lambda word: (len(word), word))
         return found
 
@@ -181,6 +195,18 @@ def cast_to(target: str, *, behind: bool, room: int = 0, any_: bool = False) -> 
     return change
 
 
+def _cast_to_nested(target: str, *, behind: bool) -> do.Change:
+    """A cast to a struct, a map or a list of such."""
+    to = cast_to(target, behind=behind, any_=True)
+
+    def change(query: Query) -> Query | None:
+        source = query.top.type if behind else query.value
+        fails = is_part(query) and not _is_sure(query, source, target, behind)
+        return None if fails else to(query)
+
+    return change
+
+
 def _type(dialect: TypedDialect, *, behind: bool) -> Node:
     to = partial(cast_to, behind=behind)
     size = Literal(LiteralForm.NUMBER, Size(1, 999))
@@ -202,7 +228,7 @@ def _type(dialect: TypedDialect, *, behind: bool) -> Node:
 
     def preferred(query: Query) -> int:
         if not behind:
-            return 0
+            return 1 if is_part(query) and not frames.leading(query.top) & NO_LISTS else 0
         wished = [wish] if (wish := _wish(query)) else frames.target_types(query.top)
         if all(name[0] == "_" for name in wished):
             return min((places.get(name, 1) for name in wished), default=1)
@@ -211,7 +237,7 @@ def _type(dialect: TypedDialect, *, behind: bool) -> Node:
     places = {name: 2 + place for place, (name, _, _) in enumerate(dialect.scaled_types) if name != "numeric"}
     word = Name(TypeName(dialect, behind=behind), Spelled.WORD)
     kinds = [prefix + one.name for one in dialect.nested for prefix in ("", "_")]
-    nested = [seq(Action(to(kind, any_=True)), type_node(dialect, kind)) for kind in kinds]
+    nested = [seq(Action(_cast_to_nested(kind, behind=behind)), type_node(dialect, kind)) for kind in kinds]
     options = (word, array, *scaled, *several, *sized, *nested)
     places.update((kind, options.index(one)) for kind, one in zip(kinds, nested, strict=True))
     return Choice(options, preferred)
@@ -275,7 +301,7 @@ def casts(dialect: TypedDialect) -> Node:
 def _behind(dialect: TypedDialect, body: Node, query: Node) -> Node:
     """What follows an operand: casts, subscripts, tests."""
     cast = _cast(dialect)
-    whole = seq(Action(do.begin(only(*dialect.wholes))), body, Action(do.end))
+    whole = seq(Action(do.begin(only(*dialect.wholes))), Action(begin_part), body, Action(do.end))
     colon = seq(Sign(":"), Action(do.heard(":")))
     slice_ = seq(colon, maybe(whole), Action(do.end_slice))
     element = seq(Action(do.subscript), Sign("["), choice(seq(whole, choice(Action(do.end_subscript), slice_)), slice_),
@@ -457,7 +483,7 @@ def _bracketed(dialect: TypedDialect, body: Rule, query: Rule) -> list[Node]:
     )  # fmt: skip
     try_cast = seq(
         Action(unless_computed), words("TRY_CAST"), Action(do.at_operand), Action(do.heard("try")), _OPEN,
-        Action(do.begin()), body, Action(do.end), words("AS"), _type(dialect, behind=False), _CLOSE,
+        Action(begin_cast), body, Action(do.end), words("AS"), _type(dialect, behind=False), _CLOSE,
     )  # fmt: skip
     # A query is no part that is followed.
     nested = seq(Action(queries.may_nest), Action(do.begins("a query")))

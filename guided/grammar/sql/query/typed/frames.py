@@ -132,6 +132,8 @@ class Operand(NamedTuple):
     """Those of the last operand, if it is a constant (`typed.computed.digits`)."""
     risky: bool = False
     """May an operator fail that was applied?"""
+    part: int = -1
+    """How many operators wait where a part begins that the engine computes (`Computed.PART`); -1 where none does."""
 
 
 class Calling(NamedTuple):

@@ -8,7 +8,7 @@ from itertools import product
 from guided.grammar.attributed.words import Words, words_of
 from guided.grammar.sql.query.typed.resolution import chosen, result_of
 from guided.grammar.sql.query.typed.system import Signature, TypeSystem
-from guided.grammar.sql.query.typed.types import ANY_NULL, BIT, OTHER, UNBOUND, bits_of, is_literal
+from guided.grammar.sql.query.typed.types import ANY_NULL, BIT, LISTS, NO_LISTS, OTHER, UNBOUND, bits_of, is_literal
 from guided.grammar.sql.query.typed.undecided import is_undecided, joined, members_of
 
 __all__ = ["arity", "call_of", "giving", "next_types"]
@@ -41,11 +41,15 @@ def arity(system: TypeSystem, name: str) -> tuple[int, int]:
 
 @lru_cache(maxsize=4096)
 def giving(system: TypeSystem, names: frozenset[str], types: int) -> Words:
-    """Those of some functions that may give one of some types, and never fail (`TypeSystem.computable`)."""
-    given = {name: {one.result for one in system.functions[name]} for name in names & system.computable.keys()}
-    return words_of(
-        name for name, some in given.items() if any(one[:3] == "any" or BIT.get(one, 0) & types for one in some)
-    )
+    """Those of some functions that may give one of some types."""
+    given = {name: {one.result for one in system.functions[name]} for name in names}
+    return words_of(name for name, some in given.items() if any(_bits(one) & types for one in some))
+
+
+def _bits(result: str) -> int:
+    if result == "anyarray":
+        return LISTS
+    return BIT.get(result, NO_LISTS)
 
 
 @lru_cache(maxsize=1 << 16)

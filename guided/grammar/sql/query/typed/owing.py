@@ -76,7 +76,7 @@ class Owing:
                 )
             if at.is_grouped:
                 found += self._grouped(needed(at) if at.bound and at.clause is not Clause.SELECT else _used(at))
-            if at.computed:
+            if at.computed.is_whole:
                 found += self._query_more(max(len(at.outputs), len(at.goals or ())))
             if at.windows - at.defined_windows:
                 found += self._group + sum(

@@ -68,9 +68,16 @@ class Computed(IntEnum):
 
     NOT = 0
     """It does not, or what is read is not constant."""
-    SAFE = 1
-    RISKY = 2
+    PART = 1
+    """It does so for a part of an expression, wherever that stands, such as a condition of CASE."""
+    SAFE = 2
+    RISKY = 3
     """What was read may fail."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Does it compute all that is read, so that nothing in it may fail?"""
+        return self >= Computed.SAFE
 
 
 class Term(NamedTuple):
@@ -279,7 +286,7 @@ class Query(NamedTuple):
 
     def pushed(self, frame: Any) -> Query:
         """The query with one more frame."""
-        if self.computed and isinstance(frame, Operand):
+        if self.computed.is_whole and isinstance(frame, Operand):
             frame = frame._replace(computed=True)
         if self.frame is None:
             return self._replace(frame=frame)

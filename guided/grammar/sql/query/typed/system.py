@@ -105,6 +105,9 @@ class TypeSystem:
     """Where the engine computes constants while it prepares: functions that never fail then, by the digits of what they
     give (`typed.computed.digits`); 0 are those of the arguments, and less than 0 so many more than they have."""
 
+    folded: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Of functions the places of those arguments that it computes so wherever they stand, if they are constant."""
+
     @cached_property
     def undefinable(self) -> frozenset[str]:
         """Names that nothing is given."""

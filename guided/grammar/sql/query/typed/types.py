@@ -16,8 +16,8 @@ from guided.grammar.sql.query.typed.system import TypeSystem
 from guided.grammar.sql.query.typed.undecided import UNDECIDED, is_undecided, joined, members_of
 
 __all__ = [
-    "ALL", "ANY_NULL", "ANY_TEXT", "BIT", "ENUMS", "HELD", "KNOWN", "LITERALS", "MADE", "NESTED", "OTHER", "RANGES",
-    "SORTABLE", "UNBOUND",
+    "ALL", "ANY_NULL", "ANY_TEXT", "BIT", "ENUMS", "HELD", "KNOWN", "LISTS", "LITERALS", "MADE", "NESTED",
+    "NO_LISTS", "OTHER", "RANGES", "SORTABLE", "UNBOUND",
     "bits_of", "cast_targets", "category", "coerces", "common", "is_literal", "is_preferred", "members", "only",
     "settled", "settling", "takes", "turns_into",
 ]  # fmt: skip
@@ -64,6 +64,9 @@ LITERALS: dict[str, frozenset[str]] = {
 KNOWN = (*SCALARS, *ENUMS, *RANGES, *NESTED, *("_" + name for name in (*SCALARS, *ENUMS, *NESTED)), OTHER)
 BIT = {name: 1 << place for place, name in enumerate((*KNOWN, *LITERALS, *UNDECIDED))}
 ALL = sum(bit for name, bit in BIT.items() if name not in HELD)
+LISTS = sum(bit for name, bit in BIT.items() if name[0] == "_")
+NO_LISTS = sum(bit for name, bit in BIT.items() if name[0] not in "_'")
+"""Types of values that are no lists."""
 _UNSORTED = ("json", "_json", OTHER)
 SORTABLE = ALL & ~sum(BIT[name] for name in _UNSORTED)
 """Types with an order and equality."""

@@ -8,7 +8,7 @@ literals of a spelling of their own: ``'field`` of a date, ``'part`` of one that
 
 from __future__ import annotations
 
-__all__ = ["AGGREGATES", "COMPUTABLE", "OF_LISTS", "ORDERED_SETS", "ROW_SETS", "SCALARS", "WINDOWS"]
+__all__ = ["AGGREGATES", "COMPUTABLE", "FOLDED", "OF_LISTS", "ORDERED_SETS", "ROW_SETS", "SCALARS", "WINDOWS"]
 
 SCALARS = """
 abs: int2>int2; int4>int4; int8>int8; int16>int16; float4>float4; float8>float8; numeric>numeric; numeric2>numeric2;
@@ -304,3 +304,8 @@ COMPUTABLE = {
 
 A week has 7 days, and a year 12 months.
 """
+FOLDED = {
+    "if": (0,), "substr": (1, 2), "split_part": (0, 1, 2), "array_to_string": (0,), "json_extract": (1,),
+    "json_extract_string": (1,),
+}  # fmt: skip
+"""Of functions the places of the arguments that the engine computes while it prepares (`TypeSystem.folded`)."""

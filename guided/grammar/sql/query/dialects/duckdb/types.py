@@ -215,6 +215,7 @@ SYSTEM = TypeSystem(
     from_first=True,
     lists=True,
     computable=functions.COMPUTABLE,
+    folded=functions.FOLDED,
 )
 
 _DECLARED = {

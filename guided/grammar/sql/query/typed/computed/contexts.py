@@ -14,15 +14,15 @@ from guided.grammar.sql.query.typed.computed.digits import UNSURE, amount_of, am
 from guided.grammar.sql.query.typed.frames import Calling, Operand
 from guided.grammar.sql.query.typed.scope import Clause, Computed, Query
 from guided.grammar.sql.query.typed.system import TypeSystem
-from guided.grammar.sql.query.typed.types import BIT, LITERALS
+from guided.grammar.sql.query.typed.types import BIT, LISTS, LITERALS
 
 __all__ = [
-    "begin", "called", "casting", "end", "lacks_query", "leading", "leads", "leads_list", "may_be_null",
-    "mixing", "risky", "scaled", "unless_computed", "varied", "wants_query",
+    "begin", "begin_part", "behind_operator", "called", "casting", "end", "is_part", "lacks_query", "leading",
+    "leads", "leads_list", "left_part", "may_be_null", "mixing", "risky", "scaled", "unless_computed", "varied",
+    "wants_query",
 ]  # fmt: skip
 
 _UNTYPED = sum(BIT[name] for name in LITERALS)
-_LISTS = sum(bit for name, bit in BIT.items() if name[0] == "_")
 Change = Callable[[Query], Query | None]
 
 
@@ -40,7 +40,7 @@ def end(query: Query) -> Query | None:
 
 def risky(query: Query) -> Query:
     """Behind what may fail."""
-    return query._replace(computed=Computed.RISKY) if query.computed else query
+    return query._replace(computed=Computed.RISKY) if query.computed.is_whole else query
 
 
 def varied(query: Query) -> Query:
@@ -48,14 +48,41 @@ def varied(query: Query) -> Query:
     if not query.computed:
         return query
     frame, *around = (
-        one._replace(computed=False) if isinstance(one, Operand) else one for one in (query.frame, *query.around)
+        one._replace(computed=False, part=-1) if isinstance(one, Operand) else one
+        for one in (query.frame, *query.around)
     )
     return query._replace(computed=Computed.NOT, frame=frame, around=tuple(around))
 
 
+def begin_part(query: Query) -> Query:
+    """Where a part of an expression begins that is computed if it is constant; behind it `left_part` goes on."""
+    if query.computed is Computed.PART or not query.system.computable:
+        return query
+    begun = query.with_top(query.top._replace(part=len(query.top.waits)))
+    return begun if query.computed else begun._replace(computed=Computed.PART)
+
+
+def is_part(query: Query) -> bool:
+    """Is such a part read, where a query elsewhere would not help?"""
+    if query.computed.is_whole:
+        return any(isinstance(one, Operand) and one.part >= 0 for one in (query.frame, *query.around))
+    return query.computed is Computed.PART
+
+
+def left_part(query: Query) -> Query:
+    """Behind such a part."""
+    return query._replace(computed=Computed.NOT) if query.computed is Computed.PART else query
+
+
+def behind_operator(query: Query) -> Query:
+    """Behind an operator, which may be behind the right operand that was such a part."""
+    top = query.top
+    return left_part(query).with_top(top._replace(part=-1)) if len(top.waits) <= top.part else query
+
+
 def casting(query: Query, source: str, digits: int, target: str, room: int) -> Query:
     """Behind a cast of what had so many digits; the expression is what the cast gives."""
-    if not query.computed:
+    if not query.computed.is_whole:
         return query
     digits, fails = amount_of_cast(source, digits, target, room)
     found = query.with_top(query.top._replace(digits=digits))
@@ -64,12 +91,12 @@ def casting(query: Query, source: str, digits: int, target: str, room: int) -> Q
 
 def scaled(query: Query, room: int) -> Query:
     """Behind a cast to a decimal with room for so many digits before its point."""
-    return risky(query) if query.computed and query.top.digits > room else query
+    return risky(query) if query.computed.is_whole and query.top.digits > room else query
 
 
 def called(query: Query, frame: Calling, kind: str) -> tuple[Query, int]:
     """Behind a call, with the digits of what it gives."""
-    if not query.computed or frame.name in query.system.row_sets:
+    if not query.computed.is_whole or frame.name in query.system.row_sets:
         return query, 0
     known = query.system.computable.get(frame.name)
     if known is None:
@@ -89,13 +116,13 @@ def leading(query: Query, among: int) -> int:
 
 
 def unless_computed(query: Query) -> Query | None:
-    """Where no such constants are."""
-    return None if query.computed else query
+    """Where not all is computed that is read."""
+    return None if query.computed.is_whole else query
 
 
 def may_be_null(query: Query) -> Query | None:
     """Where a constant may be NULL: not in EXTRACT, whose type that would change."""
-    return None if query.computed and query.no_null else query
+    return None if query.computed.is_whole and query.no_null else query
 
 
 def leads(system: TypeSystem, name: str) -> Node:
@@ -114,7 +141,7 @@ def _leads(name: str) -> Change:
 
 def leads_list(query: Query) -> Query | None:
     """Where a list may stand."""
-    return query if not query.computed or frames.leading(query.top) & _LISTS else None
+    return query if not query.computed or frames.leading(query.top) & LISTS else None
 
 
 def _is_outermost(query: Query) -> bool:
@@ -124,7 +151,7 @@ def _is_outermost(query: Query) -> bool:
 
 def lacks_query(query: Query) -> bool:
     """Must the argument of a function go on, since it may fail?"""
-    if not query.computed or query.clause is Clause.VALUES or not _is_outermost(query):
+    if not query.computed.is_whole or query.clause is Clause.VALUES or not _is_outermost(query):
         return False
     whole = frames.whole(query.top)
     return whole is not None and (query.computed is Computed.RISKY or whole.risky)
@@ -140,7 +167,7 @@ def wants_query(query: Query) -> bool:
 
     It is the first cell of a row more, or the right side of an argument.
     """
-    if not query.computed or not isinstance(query.frame, Operand) or not _is_outermost(query):
+    if not query.computed.is_whole or not isinstance(query.frame, Operand) or not _is_outermost(query):
         return False
     top, may_fail = query.top, query.computed is Computed.RISKY
     if query.clause is Clause.VALUES:
