@@ -14,6 +14,8 @@ from guided.grammar.sql.query.typed.scope import Clause, Pending, Query, is_open
 
 __all__ = ["RowName"]
 
+_LETTERS = tuple("abcdefgh")
+
 
 class RowName:
     """A source whose rows are the values: json_agg(t).  No column may have its name, which would come first."""
@@ -51,6 +53,7 @@ class RowName:
         return found._replace(pending=query.pending | {Pending(name, EVERY, "", True)}, barred=query.barred | {name})
 
     def suggested(self, query: Query) -> Iterable[str]:
-        """What the qualifier suggests, else the shortest."""
+        """A letter, which a sub-query goes by; else the shortest."""
         names = self.allowed(query)
-        return sorted(names.words.members, key=lambda name: (len(name), name))[:4] or (("a",) if names.free else ())
+        short = sorted(names.words.members, key=lambda name: (len(name), name))[:4]
+        return (*_LETTERS, *short) if names.free else short

@@ -94,6 +94,12 @@ def test_the_one_source_that_a_star_demands_owes_no_other_names(language: Attrib
     assert language.reads(b"TABLE s UNION ALL SELECT DISTINCT * FROM s")
 
 
+def test_a_row_as_a_value_goes_by_a_short_name() -> None:
+    columns = (Column("feature_type_code", "TEXT"), Column("feature_type_name", "TEXT"))
+    schema = DatabaseSchema((Table("ref_feature_types", columns), Table("properties", columns)), dialect="postgresql")
+    check_end(query_language(schema, forward=False), "(TABLE ref_feature_types UNION SELECT ROW_TO_JSON")
+
+
 def check_end(language: AttributedLanguage, text: str) -> None:
     at = random_queries.read(language, language.start, text)
     assert at is not None
