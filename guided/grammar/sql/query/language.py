@@ -22,6 +22,7 @@ from guided.grammar.sql.query.told import known_names, told_names
 from guided.grammar.sql.query.typed import scope as typed_scope
 from guided.grammar.sql.query.typed import statement as typed_statement
 from guided.grammar.sql.query.typed.columns.catalog import Catalog as TypedCatalog
+from guided.grammar.sql.query.typed.columns.known import known_names as typed_names
 from guided.grammar.sql.query.typed.owing import Owing as TypedOwing
 from guided.grammar.sql.schema import DatabaseSchema
 
@@ -62,9 +63,8 @@ def query_language(schema: DatabaseSchema, *, forward: bool = True) -> Attribute
         known = TypedCatalog.of(schema, typed, forward=forward)
         start = typed_scope.Query(typed.system)
         tree = typed_statement.select(typed, known)
-        known_to = typed_scope.known_names
         return AttributedLanguage(
-            tree, start, typed.lexis, known_to, lambda measure: Demands.of(TypedOwing(typed, known, measure))
+            tree, start, typed.lexis, typed_names, lambda measure: Demands.of(TypedOwing(typed, known, measure))
         )
     is_mysql = schema.dialect != "sqlite"
     dialect = mariadb(schema) if is_mysql else SQLITE

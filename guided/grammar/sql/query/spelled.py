@@ -10,8 +10,10 @@ from guided.grammar.sql.query.scope import Query
 __all__ = ["DATE", "MOMENT", "PATTERN", "AliasInQuotes", "SpelledString", "may_be_any"]
 
 _PLAIN = "[A-Za-z0-9 _,;:@#%&=<>!/~-]"
-_ITEM = "([A-Za-z0-9 _,;:@#%&=<>!/~.]|a-[b-z]|A-[B-Z]|0-[1-9]|[[]:(alpha|digit|alnum|space|upper|lower|punct):\\])"
-_CLASS = rf"\[\^?{_ITEM}{{1,40}}\]"
+_ITEM = (
+    "([A-Za-z0-9 _,;:@#%&=<>!/~.+*?()|]|a-[b-z]|A-[B-Z]|0-[1-9]|[[]:(alpha|digit|alnum|space|upper|lower|punct):\\])"
+)
+_CLASS = rf"\[\^?{_ITEM}{{1,40}}-?\]"
 _TIMES = "([*+?]|[{][0-9]{1,2}(,[}]|[}])|[{](0,[1-9]|1,[1-9]|2,[2-9]|3,[3-9])[}])?"
 _PIECE = rf"({_PLAIN}|[.]|{_CLASS}){_TIMES}"
 _INNER = rf"(\^?({_PIECE}){{0,40}}[$]?)"

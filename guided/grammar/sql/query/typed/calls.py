@@ -82,7 +82,7 @@ def stronger(one: str, other: str) -> str:
 
 def may_aggregate(query: Query) -> bool:
     """May an aggregate be called here?"""
-    if query.recursion is not None and query.recursion.read:
+    if (query.recursion is not None and query.recursion.read) or frames.parameters(query.around):
         return False
     late = query.clause is Clause.HAVING or (query.clause in _LATE and query.is_grouped)
     if query.is_local or late:
@@ -106,7 +106,9 @@ def may_be_window(query: Query) -> bool:
     ):
         # DuckDB refuses windows in what defines a window, also in a query there.
         return False
-    return query.clause in (Clause.SELECT, Clause.ORDER, Clause.QUALIFY) and not query.calls
+    if query.calls or frames.parameters(query.around):
+        return False
+    return query.clause in (Clause.SELECT, Clause.ORDER, Clause.QUALIFY)
 
 
 _NO_WORDS = words_of(())
@@ -459,7 +461,7 @@ def _aggregates(dialect: TypedDialect, catalog: Catalog, expression: Node) -> li
     where = seq(words("FILTER"), _OPEN, only_if, Action(begin_filter), Action(do.begin(CONDITION)), expression,
                 Action(do.end), Action(end_kind), _CLOSE)  # fmt: skip
     of_source = seq(Name(Qualifier(catalog)), Sign("."), Action(counts_source), Sign("*"))
-    every = seq(Action(counts_all), choice(Sign("*"), of_source))
+    every = seq(Action(counts_all), choice(Sign("*"), of_source, *((seq(),) if dialect.system.lists else ())))
     ordered = seq(Action(may_close), words("ORDER BY"), ordering(expression, begin_order))
     column = choice(Name(OrderColumn()), seq(Name(TermQualifier(_columns)), Sign("."), Name(OrderColumn())))
     by_argument = seq(Action(may_close), Action(has_columns), words("ORDER BY"), listed(directed(column), _COMMA))
@@ -468,9 +470,10 @@ def _aggregates(dialect: TypedDialect, catalog: Catalog, expression: Node) -> li
     plain = choice(every, unique, seq(maybe(words("ALL")), choice(some, *row), maybe(ordered)))
     bare = dialect.system.bare_aggregates
     alone = seq(Name(FunctionName(bare, "aggregate"), Spelled.WORD), _OPEN, some, closed, Action(end_kind))
+    behind = choice(Action(_may_be_listed), where) if dialect.system.lists else maybe(where)
     aggregate = seq(
         Name(FunctionName(dialect.system.aggregates.keys() - bare, "aggregate"), Spelled.WORD), _OPEN, plain, closed,
-        Action(end_kind), maybe(where),
+        Action(end_kind), behind,
     )  # fmt: skip
     windowed = dialect.system.aggregates.keys() - dialect.system.no_windows - bare
     window = seq(

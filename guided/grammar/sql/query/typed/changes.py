@@ -239,8 +239,11 @@ def operator(name: str) -> Change:
 
 
 def quantified(query: Query) -> Query | None:
-    """A comparison with ANY or ALL that the engine reads as a query: in an aggregate, columns would be around it."""
-    return None if query.is_local else operator("quantified")(query)
+    """A comparison with ANY or ALL that the engine reads as a query.
+
+    In an aggregate, columns would be around it, and in a lambda no query may stand.
+    """
+    return None if query.is_local or frames.parameters(query.around) else operator("quantified")(query)
 
 
 def sign(text: str) -> Change:

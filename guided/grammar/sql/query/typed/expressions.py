@@ -69,6 +69,7 @@ from guided.grammar.sql.query.typed.literals import (
 )
 from guided.grammar.sql.query.typed.operators import COMPARISONS, EQUALITIES
 from guided.grammar.sql.query.typed.parts.arrows import arrows
+from guided.grammar.sql.query.typed.parts.lambdas import Parameter, lambdas
 from guided.grammar.sql.query.typed.parts.nested import parts_of_nested, type_node
 from guided.grammar.sql.query.typed.relations import bare_columns
 from guided.grammar.sql.query.typed.row_values import compared_row
@@ -420,7 +421,7 @@ def _operand(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule) -
         for form in dialect.span_forms
     ]  # fmt: skip
     numbers, strings, calls = numbers_of(dialect), strings_of(dialect), made(dialect, body)
-    brackets = _bracketed(dialect, body, query)
+    brackets = _bracketed(dialect, catalog, body, query)
     # The last of them may hold a query.
     opened = Choice(
         (call(dialect, catalog, body), *brackets), lambda query: len(brackets) if wants_query(query) else -1
@@ -429,7 +430,8 @@ def _operand(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule) -
         numbers[0], constants[1], strings[-1], constants[0], bare[1], qualified, *bare[2:], bare[0],
         *numbers[1:], *strings[:-1], constants[2], *moments, *typed, *spans,
         seq(Action(do.open_operand), opened),
-        *grouping(dialect, catalog), *((Name(ResultName()),) if dialect.system.aliases else ()), *calls.values(),
+        *grouping(dialect, catalog),
+        *((Name(ResultName()), Name(Parameter())) if dialect.system.lists else ()), *calls.values(),
     )  # fmt: skip
     made_by = {BIT[kind]: options.index(one) for kind, one in calls.items()}
 
@@ -466,7 +468,7 @@ def _operand(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule) -
     return Choice(options, preferred)
 
 
-def _bracketed(dialect: TypedDialect, body: Rule, query: Rule) -> list[Node]:
+def _bracketed(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule) -> list[Node]:
     """CASE, CAST, EXISTS, ARRAY and brackets."""
     then = seq(words("THEN"), Action(alternatives.alternative()), body, Action(alternatives.end_alternative))
     when = seq(words("WHEN"), Action(alternatives.begin_when), body, Action(do.end), then)
@@ -523,6 +525,6 @@ def _bracketed(dialect: TypedDialect, body: Rule, query: Rule) -> list[Node]:
     value = seq(apart, Action(queries.enter(ALL & ~BIT[OTHER])), query, Action(queries.leave_value), _CLOSE)
     found = [case, cast, exists, array, rows]
     if dialect.system.lists:
-        found += [list_, try_cast]
+        found += [list_, try_cast, lambdas(dialect, catalog, body)]
     opened = Choice((inner, value), lambda query: 1 if wants_query(query) else -1)
     return [*found, seq(Action(queries.may_open), _OPEN, opened)]

@@ -6,6 +6,7 @@ has a *goal*, the types with which it may end; a cast can always lead there, so 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import IntEnum
 from functools import cache, lru_cache
 from typing import NamedTuple
@@ -36,6 +37,7 @@ __all__ = [
     "Alternatives",
     "Asks",
     "Calling",
+    "Lambda",
     "Operand",
     "Wait",
     "alone",
@@ -56,6 +58,7 @@ __all__ = [
     "may_cast",
     "negated",
     "operated",
+    "parameters",
     "read",
     "reduced",
     "rights",
@@ -159,6 +162,31 @@ class Alternatives(NamedTuple):
     """Is it NOT IN?  Noted as ``lone`` is."""
     lone: Asks | None = None
     """Is the only element of IN a query (`Operand.asks`)?  None before it."""
+
+
+class Lambda(NamedTuple):
+    """A function of a list and of what is done with each element."""
+
+    list: str = ""
+    """The type of the list, once it was read."""
+    names: tuple[str, ...] = ()
+    """Of the parameters."""
+    reads_two: bool = False
+    """Are the first two parameters elements?  One more is a place."""
+    open: bool = False
+    """Is the body read, where the parameters are known?"""
+    body: str = ""
+    """The type of the body, once it was read."""
+
+
+def parameters(frames: Iterable[object]) -> dict[str, str]:
+    """The parameters that are known within some frames, with their types."""
+    found: dict[str, str] = {}
+    for frame in frames:
+        if isinstance(frame, Lambda) and frame.open:
+            for place, name in enumerate(frame.names):
+                found[name] = frame.list[1:] if place <= frame.reads_two else "int8"
+    return found
 
 
 def _level(operand: Operand) -> int:

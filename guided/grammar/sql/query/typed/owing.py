@@ -13,7 +13,7 @@ from guided.grammar.sql.query.typed.clauses import may_be_written, stands_for_de
 from guided.grammar.sql.query.typed.columns.catalog import Catalog
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.ending import Ending
-from guided.grammar.sql.query.typed.frames import Alternatives, Calling, Operand
+from guided.grammar.sql.query.typed.frames import Alternatives, Calling, Lambda, Operand
 from guided.grammar.sql.query.typed.relations import Relation
 from guided.grammar.sql.query.typed.row_values import Row
 from guided.grammar.sql.query.typed.scope import Clause, Column, Pending, Query, conflicts, needed, unbound
@@ -158,6 +158,8 @@ class Owing:
                     found += self._ending.more(name, len(types) + isinstance(above, Operand)) + self._null
                 case Alternatives():
                     found += 2 * self._null
+                case Lambda():
+                    found += self._ending.dearest_call + 2 * self._null
                 case Row(types=types, overlaps=True):
                     found += self._ending.more("overlaps", len(types) + isinstance(above, Operand)) + self._null
                 case Row(types=types):

@@ -35,7 +35,7 @@ def enter(goal: int) -> Change:
 def within(query: Query, goals: tuple[int, ...] | None, *, sees: bool = True, most: int = MOST_DEPTH) -> Query | None:
     """The query that begins in brackets."""
     around = untraced(query)
-    if around is None or query.depth >= most or _is_counted_in_a_list(query):
+    if around is None or query.depth >= most or _is_barred(query):
         return None
     around = varied(around)
     if query.system.aliases and query.clause is Clause.SELECT:
@@ -45,7 +45,12 @@ def within(query: Query, goals: tuple[int, ...] | None, *, sees: bool = True, mo
 
 def may_nest(query: Query) -> Query | None:
     """Where one more query may stand in brackets."""
-    return query if query.depth < MOST_DEPTH and not _is_counted_in_a_list(query) else None
+    return query if query.depth < MOST_DEPTH and not _is_barred(query) else None
+
+
+def _is_barred(query: Query) -> bool:
+    """Does the engine take no query here?"""
+    return _is_counted_in_a_list(query) or bool(query.system.lists and frames.parameters(query.around))
 
 
 def _is_counted_in_a_list(query: Query) -> bool:

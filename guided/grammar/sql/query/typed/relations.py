@@ -26,6 +26,8 @@ class Relation:
     """Is it a table of the database, and no view?"""
     is_value: bool = False
     """Is a row its one column, so that the name of the source is a value?"""
+    sizes: tuple[tuple[str, str], ...] = ()
+    """Columns of a stored table whose types say a size, with the words for these: varchar(40)."""
 
     @cached_property
     def types(self) -> dict[str, str]:

@@ -32,12 +32,12 @@ __all__ = [
     "depends",
     "is_group",
     "is_open",
-    "known_names",
     "needed",
     "queries_around",
     "queries_in_scope",
     "refer",
     "remaining",
+    "size_of",
     "type_of",
     "unbound",
     "wanting",
@@ -140,6 +140,8 @@ class Recursion(NamedTuple):
     """Is UNION its last operator?"""
     is_closed: bool = False
     """Had it another, behind which it does not read itself?"""
+    sized: tuple[tuple[int, str], ...] = ()
+    """Columns by their places whose types have a size, with the words of these: so must be those that are read."""
 
 
 @quickly_replaced
@@ -330,7 +332,22 @@ class Query(NamedTuple):
         own = self.recursion
         if own is None or own.relation is None or own.read or self.aggregated:
             return self.tables
+        if self.clause is not Clause.SELECT and not all(size_of(self, place) == size for place, size in own.sized):
+            return self.tables
         return ((own.name, own.relation), *self.tables)
+
+
+def size_of(query: Query, place: int) -> str | None:
+    """The words for the size of a column of the result, empty where it has none; None where it is not known.
+
+    It is known of a column alone of a stored table that FROM has.
+    """
+    output = query.outputs[place] if place < len(query.outputs) and not query.is_starred else None
+    column = None if output is None or output.column is None else _own(query, output.column)
+    source = None if column is None else query.source(column[0] or "")
+    if column is None or source is None or not source.relation.is_stored:
+        return None
+    return dict(source.relation.sizes).get(column[1], "")
 
 
 def queries_in_scope(query: Query) -> Iterable[Query]:
@@ -572,25 +589,3 @@ def type_of(query: Query | None, column: Column) -> str | None:
                 return source.relation.types.get(name)
         query = query.outside
     return None
-
-
-def known_names(query: Query) -> frozenset[str]:
-    """The names that mean something in a query or around it."""
-    found: set[str] = set()
-    at: Query | None = query
-    while at is not None:
-        for pending in at.pending:
-            found |= {pending.column, pending.qualifier or ""}
-        for source in at.sources:
-            found.add(source.name)
-            found |= {name for name, _ in source.relation.columns if name is not None}
-        found |= {output.name or "" for output in at.outputs} | {name or "" for name, _ in at.result or ()}
-        for name, relation in at.named_tables:
-            found.add(name)
-            found |= {column for column, _ in relation.columns if column is not None}
-        if at.relation is not None:
-            found |= {name for name, _ in at.relation.columns if name is not None}
-        found |= at.barred
-        found.add(at.name)
-        at = at.parent
-    return frozenset(found)

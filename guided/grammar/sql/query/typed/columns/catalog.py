@@ -62,7 +62,8 @@ class Catalog:
             )
             key = frozenset(lexis.folded(name, True) for name in table.primary_key if dialect.system.depends_on_keys)
             place = found.setdefault(lexis.folded(table.schema or default, True), {})
-            place.setdefault(lexis.folded(table.name, True), Relation(columns, key, not table.view))
+            sizes = tuple((name, one.type) for name, one in zip(names, table.columns, strict=True) if "(" in one.type)
+            place.setdefault(lexis.folded(table.name, True), Relation(columns, key, not table.view, sizes=sizes))
         return Catalog(
             found.get(default, {}),
             {name: one for name, one in found.items() if name},

@@ -14,7 +14,7 @@ from guided.grammar.sql.query.typed.columns.awaited import MOST_TRIED, guesses, 
 from guided.grammar.sql.query.typed.columns.catalog import Catalog
 from guided.grammar.sql.query.typed.columns.read import ReadColumns, Readings, columns_of
 from guided.grammar.sql.query.typed.computed.contexts import varied
-from guided.grammar.sql.query.typed.frames import UNKNOWN
+from guided.grammar.sql.query.typed.frames import UNKNOWN, parameters
 from guided.grammar.sql.query.typed.queries import MOST_DEPTH
 from guided.grammar.sql.query.typed.relations import Relation, Source, bare_columns, is_named
 from guided.grammar.sql.query.typed.scope import (
@@ -83,6 +83,14 @@ def _readings(catalog: Catalog, query: Query) -> Readings:
     return read_as(query) if catalog.forward else frozenset()
 
 
+def _but_parameters(query: Query, names: Names) -> Names:
+    """Names but those of the parameters of lambdas around, which hide them."""
+    hidden = parameters(query.around).keys()
+    if not hidden:
+        return names
+    return Names(words_of(names.words.members - hidden), names.free, names.apart | hidden)
+
+
 class BareColumn:
     """A column without a qualifier; ``variant`` 0 is one alone whose type does not matter, others its types in turn."""
 
@@ -95,6 +103,9 @@ class BareColumn:
 
     def allowed(self, query: Query) -> Names:
         """Those that are in scope; before FROM all that a FROM can bind."""
+        return _but_parameters(query, self._allowed(query))
+
+    def _allowed(self, query: Query) -> Names:
         if not do.open_column(query) or _is_leaf(query):
             return _NONE
         if not self.variant and not (is_open(query) and query.top.plain and not query.top.waits):
@@ -189,7 +200,7 @@ class BareColumn:
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query in which it was used."""
-        if self.catalog.is_never(name):
+        if self.catalog.is_never(name) or name in parameters(query.around):
             return None
         if not self.variant:
             return _used(query, None, name, UNKNOWN)
@@ -251,6 +262,9 @@ class Qualifier:
 
     def allowed(self, query: Query) -> Names:
         """The sources in scope; before FROM tables and names that FROM can introduce."""
+        return _but_parameters(query, self._allowed(query))
+
+    def _allowed(self, query: Query) -> Names:
         if _is_leaf(query):
             return _NONE
         held = self.column is not None and not do.open_operand(query)
@@ -272,7 +286,7 @@ class Qualifier:
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the qualifier noted; None where it has no column that can be named."""
-        if do.begins(name + ".")(query) is None:
+        if do.begins(name + ".")(query) is None or name in parameters(query.around):
             return None
         noted = query._replace(name=name)
         if self.column is None:

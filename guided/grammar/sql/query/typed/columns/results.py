@@ -8,10 +8,10 @@ from guided.grammar.attributed.nodes import Names
 from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed.calls import stronger
-from guided.grammar.sql.query.typed.frames import UNKNOWN
+from guided.grammar.sql.query.typed.frames import UNKNOWN, parameters
 from guided.grammar.sql.query.typed.relations import bare_columns
 from guided.grammar.sql.query.typed.scope import Clause, Output, Query
-from guided.grammar.sql.query.typed.types import is_literal
+from guided.grammar.sql.query.typed.types import NESTED, is_literal
 
 __all__ = ["ResultName"]
 
@@ -36,6 +36,7 @@ class ResultName:
             return None
         output = _named(query)[name]
         found = do.read(found, output.type, (name, 2))
+        found = found and found.with_top(found.top._replace(indexed=output.type not in NESTED))
         return found and found._replace(
             refers=True, barred=found.barred | {name}, tainted=stronger(found.tainted, output.tainted)
         )
@@ -58,7 +59,7 @@ def _named(query: Query) -> dict[str, Output]:
         return {}
     names = query.given_names
     waiting = {one.column for one in query.pending}
-    bare = bare_columns(query.sources)
+    bare, hidden = bare_columns(query.sources), parameters(query.around)
     # Neither aggregates nor windows stand within their like.
     tainted = ("",) if query.is_local else ("", "aggregate") if query.calls else ("", "aggregate", "window")
     return {
@@ -72,4 +73,5 @@ def _named(query: Query) -> dict[str, Output]:
         and output.name not in waiting
         and output.name not in bare.unique
         and output.name not in bare.ambiguous
+        and output.name not in hidden
     }

@@ -1,7 +1,8 @@
 """WITH RECURSIVE: the last part of a UNION may read what its first parts give, once, outside of other queries.
 
 The engine wants the types of the first parts to be those of the whole, to the digits of a number and the size of a
-text.  These are not followed: where a column may have some, the table does not read itself.
+text.  These are known of columns alone of stored tables.  Where another column may have some, the table does not read
+itself, and it does so only behind the sources of the columns that must have the same.
 Source: https://www.postgresql.org/docs/current/queries-with.html#QUERIES-WITH-RECURSIVE.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 from functools import cache
 
 from guided.grammar.sql.query.typed.relations import Relation
-from guided.grammar.sql.query.typed.scope import Query, Recursion
+from guided.grammar.sql.query.typed.scope import Query, Recursion, size_of
 from guided.grammar.sql.query.typed.system import TypeSystem
 from guided.grammar.sql.query.typed.types import OTHER, bits_of, common, settled
 from guided.grammar.sql.query.typed.undecided import is_undecided
@@ -25,23 +26,27 @@ def next_recursion(query: Query, operator: str) -> Recursion | None:
     own = query.recursion
     if own is None:
         return None
-    own = own._replace(relation=None, unites=operator == "union", is_closed=own.is_closed or operator != "union")
+    own = own._replace(
+        relation=None, sized=(), unites=operator == "union", is_closed=own.is_closed or operator != "union"
+    )
     if own.is_closed:
         return own
-    columns = []
+    columns, sized = [], []
     for place, output in enumerate(query.outputs):
         kind = settled(query.system, output.type)
         name = own.names[place] if own.names else output.name if query.result is None else query.result[place][0]
         if query.result is not None and query.result[place][1] != output.type:
             return own
-        if (
-            kind == OTHER
-            or is_undecided(kind)
-            or (kind.removeprefix("_") in _SIZED and (output.loose or output.trace is None))
-        ):
+        if kind == OTHER or is_undecided(kind):
             return own
+        if kind.removeprefix("_") in _SIZED and (output.loose or output.trace is None):
+            size = size_of(query, place) if query.result is None else None
+            if size is None:
+                return own
+            if size:
+                sized.append((place, size))
         columns.append((name, kind))
-    return own._replace(relation=Relation(tuple(columns)))
+    return own._replace(relation=Relation(tuple(columns)), sized=tuple(sized))
 
 
 @cache
