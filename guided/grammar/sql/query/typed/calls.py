@@ -48,8 +48,8 @@ from guided.grammar.sql.query.typed.types import ALL, BIT, MADE, SORTABLE, coerc
 from guided.grammar.sql.query.typed.windows import directed, ordering, over
 
 __all__ = [
-    "COMMA", "FunctionName", "arguments", "call", "end_call", "end_kind", "made", "may_aggregate", "stronger",
-    "windowed_call",
+    "COMMA", "FunctionName", "arguments", "call", "end_call", "end_kind", "made", "may_aggregate", "may_qualify",
+    "stronger", "windowed_call",
 ]  # fmt: skip
 
 _OPEN, _CLOSE, _COMMA = Sign("("), Sign(")"), Sign(",")
@@ -99,12 +99,21 @@ def _is_sorted(query: Query, column: Column) -> bool:
     return kind is None or bool(SORTABLE & BIT[kind])
 
 
+def _defines_window(query: Query) -> bool:
+    """Is the query in what defines a window, where DuckDB refuses windows?"""
+    return query.system.lists and any(
+        at.around_term is not None or at.clause is Clause.WINDOW for at in queries_around(query)
+    )
+
+
+def may_qualify(query: Query) -> Query | None:
+    """Where QUALIFY may stand, which has a window."""
+    return None if _defines_window(query) else query
+
+
 def may_be_window(query: Query) -> bool:
     """May a window be used here?"""
-    if query.system.lists and any(
-        at.around_term is not None or at.clause is Clause.WINDOW for at in queries_around(query)
-    ):
-        # DuckDB refuses windows in what defines a window, also in a query there.
+    if _defines_window(query):
         return False
     if query.calls or frames.parameters(query.around):
         return False

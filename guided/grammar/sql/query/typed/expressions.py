@@ -84,6 +84,7 @@ from guided.grammar.sql.query.typed.types import (
     NO_LISTS,
     OTHER,
     is_literal,
+    members,
     only,
     turns_into,
 )
@@ -121,11 +122,15 @@ class TypeName:
         return Names(words_of(found))
 
     def _is_other(self, query: Query) -> bool:
-        """Must it be a list, where this is none, or the other way round?"""
+        """Does it become a list that no constant fails, where this is none, or the other way round?"""
         if not is_part(query):
             return False
         top = query.top._replace(type="") if self.behind else query.top
-        return bool(frames.leading(top) & (NO_LISTS if self.array else LISTS))
+        source = query.top.type if self.behind else query.value
+        others = members(frames.leading(top) & (NO_LISTS if self.array else LISTS))
+        return any(
+            turns_into(query.system, source, name) and _is_sure(query, source, name, self.behind) for name in others
+        )
 
     def _of(self, word: str) -> str:
         return ("_" if self.array else "") + self.words[word]

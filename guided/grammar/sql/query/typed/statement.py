@@ -22,7 +22,7 @@ from guided.grammar.attributed.nodes import (
 )
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed import clauses, new_names, queries
-from guided.grammar.sql.query.typed.calls import windowed_call
+from guided.grammar.sql.query.typed.calls import may_qualify, windowed_call
 from guided.grammar.sql.query.typed.columns import starred, terms
 from guided.grammar.sql.query.typed.columns.catalog import Catalog
 from guided.grammar.sql.query.typed.columns.references import Qualifier
@@ -202,7 +202,8 @@ def _qualify(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Node, o
     """QUALIFY, which has a window if the columns have none."""
     begin = Action(clauses.begin_qualify)
     first = beginning_with(dialect, windowed_call(dialect, catalog, body), one, body, query)
-    return maybe(words("QUALIFY"), begin, choice(seq(Action(clauses.has_window), body), first), Action(do.end))
+    condition = choice(seq(Action(clauses.has_window), body), first)
+    return maybe(Action(may_qualify), words("QUALIFY"), begin, condition, Action(do.end))
 
 
 def _items(dialect: TypedDialect, catalog: Catalog, body: Node) -> Node:

@@ -81,7 +81,9 @@ def _tells_groups(query: Query) -> Query | None:
 
 def _may_be_grouping(query: Query) -> Query | None:
     """Where GROUPING may stand."""
-    return query if is_open(query) and not query.calls and do.open_operand(query) and may_aggregate(query) else None
+    if names.is_leaf(query) or query.calls or not is_open(query):
+        return None
+    return query if do.open_operand(query) and may_aggregate(query) else None
 
 
 def _begin_grouping(query: Query) -> Query | None:

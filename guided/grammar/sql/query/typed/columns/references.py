@@ -29,13 +29,13 @@ from guided.grammar.sql.query.typed.scope import (
 )
 from guided.grammar.sql.query.typed.types import BIT, SORTABLE, settled
 
-__all__ = ["BareColumn", "GroupedColumn", "QualifiedColumn", "Qualifier"]
+__all__ = ["BareColumn", "GroupedColumn", "QualifiedColumn", "Qualifier", "is_leaf"]
 
 _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 _NONE = Names(words_of(()))
 
 
-def _is_leaf(query: Query) -> bool:
+def is_leaf(query: Query) -> bool:
     """Is it so deep that no source could follow in which names are defined?"""
     return query.depth > MOST_DEPTH and is_open(query)
 
@@ -106,7 +106,7 @@ class BareColumn:
         return _but_parameters(query, self._allowed(query))
 
     def _allowed(self, query: Query) -> Names:
-        if not do.open_column(query) or _is_leaf(query):
+        if not do.open_column(query) or is_leaf(query):
             return _NONE
         if not self.variant and not (is_open(query) and query.top.plain and not query.top.waits):
             return _NONE
@@ -265,7 +265,7 @@ class Qualifier:
         return _but_parameters(query, self._allowed(query))
 
     def _allowed(self, query: Query) -> Names:
-        if _is_leaf(query):
+        if is_leaf(query):
             return _NONE
         held = self.column is not None and not do.open_operand(query)
         alone = is_open(query) and not query.named_tables and query.outside is None and query.followed is None

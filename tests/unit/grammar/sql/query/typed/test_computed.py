@@ -102,6 +102,7 @@ SELECT -(length(upper('a')
 SELECT -TRY_CAST(
 SELECT [1] = [2] AND [ifnull(
 SELECT NULLIF('a' || 'b' ||
+SELECT -CASE 1 IN LEAST(NULL) ::
 """.strip().splitlines()
 BEGINNINGS = (
     "VALUES (", "VALUES (1, ", "FROM range(", "FROM unnest(", "FROM generate_series(1, ", "SELECT -", "SELECT CASE WHEN",

@@ -36,6 +36,8 @@ SELECT lower(x), u.y FROM t ANTI JOIN (SELECT
 SELECT lower(x), y FROM t SEMI JOIN (SELECT '' AS x) AS z ON
 """.strip().splitlines()
 """QUALIFY has a window, ON a condition, and what SEMI JOIN joins defines no names."""
+NOWHERE = ("((((((((((((FROM (SELECT GROUPING(", "SELECT rank() OVER (ORDER BY (SELECT 1 FROM t QUALIFY\t")
+"""So deep no source could follow with a column, and what defines a window has none."""
 POSTGRESQL = """
 SELECT x FROM (VALUES (TRIM(+ TIMESTAMP
 SELECT GROUPING(t.shape)
@@ -84,6 +86,12 @@ def test_the_end_of_times_is_near(language: AttributedLanguage, text: str) -> No
 @pytest.mark.parametrize("text", DUCKDB)
 def test_the_end_of_half_joins_is_near(language: AttributedLanguage, text: str) -> None:
     check_end(language, text)
+
+
+@pytest.mark.parametrize("language", ["duckdb"], indirect=True)
+@pytest.mark.parametrize("text", NOWHERE)
+def test_what_has_no_end_does_not_begin(language: AttributedLanguage, text: str) -> None:
+    assert random_queries.read(language, language.start, text) is None
 
 
 @pytest.mark.parametrize("language", ["postgresql"], indirect=True)
