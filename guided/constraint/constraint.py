@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.collection import hold, release
-from guided.constraint.distinct.token_texts import TokenTexts
 from guided.constraint.effects.character_tokens import CharacterTokens
 from guided.constraint.effects.shared_rows import KeptRow, SharedRows, with_address
 from guided.constraint.end_tokens import EndTokens
@@ -186,12 +185,10 @@ class Constraint:
 
     @cached_property
     def track_parts(self) -> tuple[int, ...]:
-        """What kernels need for that: the numbers from `guided.kernels.masking.tracks.TABLE` to ``N_HELD``."""
+        """What kernels need for that: the numbers from `guided.kernels.masking.tracks.TABLE` to ``IS_NAMELESS``."""
         characters = CharacterTokens.of(self.vocabulary).where
-        if self._checked is None:
-            return self._automaton.table, *self.mask_parts, characters, 0, 0, 0
-        texts = TokenTexts.of(self.vocabulary)
-        return self._automaton.table, *self.mask_parts, characters, texts.quotes_at, *texts.held_at
+        checked = (0,) * 5 if self._checked is None else self._checked.track_parts
+        return self._automaton.table, *self.mask_parts, characters, *checked
 
     def provide(self) -> bool:
         """Have what kernels asked for, but for more fuel, if anything."""

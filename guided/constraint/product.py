@@ -169,6 +169,11 @@ class ProductMachine(ABC, Generic[Side]):
         """
         return None
 
+    @property
+    def track_parts(self) -> tuple[int, int, int, int, int]:
+        """What kernels need of the checker for that: `guided.kernels.masking.tracks.QUOTES` to ``IS_NAMELESS``."""
+        return 0, 0, 0, 0, 0
+
     def bare(self, state: int) -> int | None:
         """The automaton's state that has the same mask; None where the checker has a say, or does not tell."""
         return None

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from threading import RLock
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from guided.constraint.constraint import Constraint
 from guided.constraint.effects.shared_rows import KeptRow, with_address
 from guided.constraint.end_tokens import EndTokens
-from guided.constraint.engine.plans import Back
+from guided.constraint.engine.plans import Back, Track
 from guided.constraint.stepping import BRIEF, MOMENT
 from guided.errors import GuidedError
 from guided.kernels.data.addresses import REPLACED
@@ -25,13 +26,63 @@ from guided.kernels.masking import tracks as kernels
 from guided.kernels.masking.tracks import Left, Mode
 from guided.serving.matcher import Matcher
 
-__all__ = ["Place", "Tracks"]
+__all__ = ["Entry", "Place", "Tracks", "entry"]
 
 FREE = 0
 """The line of rows without constraint."""
 
 ROUNDS = 4
 """How often kernels go on with what they asked for: most ask once."""
+
+
+class Entry(NamedTuple):
+    """All that a line holds of a text that comes to it: any thread may find it, and that of the tracks writes it."""
+
+    matcher: Matcher
+    constraint: Constraint | None
+    """Whose kernels may go on."""
+    numbers: memoryview
+    """``int64[FIELDS]``"""
+    names: bytes
+    ends: KeptRow
+    """The row of ends of text that kernels look at."""
+    mask: KeptRow | None
+    back: Back | None
+
+
+def entry(matcher: Matcher, mask: KeptRow | None, moves: bool = True) -> Entry:
+    """What there is to write where a text stands now, with its mask if that is known.
+
+    Kernels may move it, where it ``moves`` and they know what matters.
+    """
+    constraint = matcher.constraint
+    numbers = np.zeros(kernels.FIELDS, np.int64).data
+    numbers[kernels.TOKEN], numbers[kernels.MODE] = kernels.UNKNOWN, Mode.OUTSIDE
+    ends = with_address(EndTokens.of(constraint.vocabulary).row)
+    numbers[kernels.ENDS], numbers[kernels.WORDS] = ends[0], len(ends[1])
+    movable: Constraint | None = None
+    if isinstance(constraint, Constraint) and matcher.most_tokens is None:
+        movable = constraint
+        for i, number in enumerate(constraint.track_parts, kernels.TABLE):
+            numbers[i] = number
+    track: Track | None = None
+    if mask is not None and moves:
+        numbers[kernels.SEEN] = REPLACED.last
+        track = None if movable is None else movable.track(matcher.state)
+    if mask is not None:
+        numbers[kernels.TOKEN] = kernels.NOTHING if moves else kernels.UNKNOWN
+    names = b"" if track is None else _written(numbers, 0, track, matcher)
+    return Entry(matcher, movable, numbers, names, ends, mask, None if track is None else track.back)
+
+
+def _written(numbers: memoryview, at: int, track: Track, matcher: Matcher) -> bytes:
+    """Write where a text stands to its line, which begins there; what comes to be in the line's names."""
+    loops = 1 if matcher.loops else -1
+    used, name = track.used, track.name
+    containers = track.depth, track.arrays, track.names
+    for i, number in enumerate((track.mode, track.own, loops, *containers, len(used), len(name), track.is_free, 0)):
+        numbers[at + kernels.MODE + i] = number
+    return used.ljust(kernels.NAME_AT, b"\0") + name if name else used
 
 
 class Tracks:
@@ -64,21 +115,19 @@ class Tracks:
         """Are rows where they were when masks were copied last?"""
         self._has_changed = True
 
-    def take(self, matcher: Matcher, mask: KeptRow | None) -> Place:
-        """A line for a text, whose mask may be known."""
+    def take(self, entry: Entry) -> Place:
+        """A line for a text."""
         line = self._unused.pop()
-        constraint = matcher.constraint
-        self._constraints[line] = self._locks[line] = None
-        numbers, at = self.numbers, line * kernels.FIELDS
-        ends = self._ends[line] = with_address(EndTokens.of(constraint.vocabulary).row)
-        numbers[at + kernels.ENDS], numbers[at + kernels.WORDS] = ends[0], len(ends[1])
-        if isinstance(constraint, Constraint) and matcher.most_tokens is None:
-            self._constraints[line], self._locks[line] = constraint, constraint.lock
-            for i, number in enumerate(constraint.track_parts, at + kernels.TABLE):
-                numbers[i] = number
-        place = Place(self, line, matcher)
-        place.enter(mask)
-        return place
+        constraint = entry.constraint
+        self._constraints[line] = constraint
+        self._locks[line] = None if constraint is None else constraint.lock
+        self._ends[line], self._backs[line] = entry.ends, entry.back
+        at = line * kernels.FIELDS
+        self.numbers[at : at + kernels.FIELDS] = entry.numbers
+        self._names[line].data[: len(entry.names)] = entry.names
+        if entry.mask is not None:
+            self.show(line, entry.mask)
+        return Place(self, line, entry.matcher)
 
     def give_back(self, place: Place) -> NDArray[np.int64]:
         """Let a line go: the tokens, the noted one as well, of which its matcher does not know (`Matcher.note_all`)."""
@@ -232,10 +281,5 @@ class Place:
         if track is None:
             return
         tracks._backs[self.line] = track.back
-        loops = 1 if self._matcher.loops else -1
-        used, name, names = track.used, track.name, tracks._names[self.line].data
-        names[: len(used)] = used
-        names[kernels.NAME_AT : kernels.NAME_AT + len(name)] = name
-        containers = track.depth, track.arrays, track.names
-        for i, number in enumerate((track.mode, track.own, loops, *containers, len(used), len(name), track.is_free, 0)):
-            numbers[at + kernels.MODE + i] = number
+        names = _written(numbers, at, track, self._matcher)
+        tracks._names[self.line].data[: len(names)] = names

@@ -32,7 +32,7 @@ from guided.constraint.distinct.json_text import (
 )  # fmt: skip
 from guided.constraint.distinct.liveness import Liveness
 from guided.constraint.distinct.marked_rules import marks_of
-from guided.constraint.distinct.refusals import Refusals
+from guided.constraint.distinct.refusals import Follows, Refusals
 from guided.constraint.distinct.steps import Steps
 from guided.constraint.distinct.supply import Supply
 from guided.constraint.effects.character_tokens import CharacterTokens
@@ -43,6 +43,7 @@ from guided.constraint.product import ProductMachine
 from guided.errors import UnsupportedError, VocabularyError
 from guided.grammar.ir import Grammar, Mark
 from guided.grammar.rules import every_rule
+from guided.kernels.data.addresses import address
 from guided.kernels.data.layout import DEAD
 from guided.kernels.masking.tracks import BEGUN, ENDED, HELD_WHOLE, MOST_DEPTH, MOST_NAME, NAME_AT, Mode
 from guided.kernels.parsing.marks import BEHIND, INSIDE
@@ -301,15 +302,15 @@ class DistinctMachine(ProductMachine[Text]):
     def track(self, state: int) -> Track | None:
         """As `ProductMachine.track`: not within an escape of a name."""
         own, text = self.split(state)
-        trusts = self.refusals.trusts_idle
+        follows = self.refusals.follows
         back = partial(self._behind, text)
         if text is None:
-            return Track(own, Mode.IDLE, back=back) if trusts else None
+            return None if follows is Follows.NOTHING else Track(own, Mode.IDLE, back=back)
         level, is_free = text.level, text.mode is NAME and self.refusals.frees_name(text)
         mode = _MODES.get(text.mode)
         if text.pending or mode is None:
             return None
-        if not trusts:
+        if follows in (Follows.NOTHING, Follows.IDLE) or (level is not None and level.gathers):
             return Track(own, Mode.INSIDE, back=back) if is_free else None
         if level is None and text.mode is not NAME:
             return None
@@ -332,6 +333,14 @@ class DistinctMachine(ProductMachine[Text]):
         if depth > MOST_DEPTH or len(used) > NAME_AT or len(text.text) > MOST_NAME:
             return Track(own, Mode.INSIDE, back=back) if is_free else None
         return Track(own, mode, depth, arrays, names, used, text.text, is_free, back)
+
+    @cached_property
+    def track_parts(self) -> tuple[int, int, int, int, int]:
+        """As `ProductMachine.track_parts`."""
+        texts, refusals = self._texts, self.refusals
+        where = texts.openings_at if self.steps.compares else texts.quotes_at
+        suspects = 0 if refusals.suspects is None else address(refusals.suspects)
+        return where, *texts.held_at, suspects, int(refusals.follows is Follows.IDLE)
 
     def _behind(self, text: Text | None, own: int, taken: Sequence[int]) -> int:
         """The state behind tokens that kernels took from a text on."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from enum import Enum
 from functools import cached_property
 
 import numpy as np
@@ -30,6 +31,16 @@ from guided.kernels.data.layout import DEAD
 
 _ROWS = 256
 """Masks of the automaton alone that are kept, since states that differ in what they hold share them."""
+
+
+class Follows(Enum):
+    """What `guided.kernels.masking.tracks` may go on with by itself."""
+
+    ALL = "all"
+    UNCOMPARED = "where no items are compared, up to the opening bracket of an array"
+    IDLE = "where nothing is remembered, up to a name that may be undeclared"
+    """Such names are finitely many, so that one may lead to none that is left."""
+    NOTHING = "nothing"
 
 
 class Refusals:
@@ -70,6 +81,26 @@ class Refusals:
     def trusts_idle(self) -> bool:
         """Is nothing refused where nothing is remembered, since no token holds two names of one object?"""
         return self._steps.only_names and not self._texts.spanning
+
+    @cached_property
+    def follows(self) -> Follows:
+        """How far kernels may go on with texts by themselves."""
+        if self.trusts_idle:
+            return Follows.ALL
+        if self._texts.spanning or not self._byte_complete:
+            return Follows.NOTHING
+        return Follows.UNCOMPARED if self._steps.open_names else Follows.IDLE
+
+    @cached_property
+    def suspects(self) -> NDArray[np.uint32] | None:
+        """The row of the tokens that may be refused where kernels go on, and of which only the state tells."""
+        if self.follows is Follows.UNCOMPARED:
+            tokens = np.concatenate([self._texts.that_reach(_ARRAYS, place) for place in Place])
+        elif self.follows is Follows.IDLE:
+            tokens = self._texts.that_reach(self._begun, Place.IDLE)
+        else:
+            return None
+        return tokenset.of_ids(tokens.tolist(), self._automaton.vocabulary.n_words) if tokens.size else None
 
     @cached_property
     def never_idle(self) -> bool:

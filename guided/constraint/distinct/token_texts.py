@@ -14,7 +14,7 @@ from guided import tokenset
 from guided.constraint.distinct.json_text import COLON, QUOTE, Mode, Reader
 from guided.constraint.per_vocabulary import PerVocabulary
 from guided.kernels.data.addresses import address
-from guided.kernels.masking.tracks import LONE, MORE, text_key
+from guided.kernels.masking.tracks import LONE, MORE, OPENS, text_key
 from guided.vocab.vocabulary import Vocabulary
 
 
@@ -151,6 +151,9 @@ class TokenTexts(PerVocabulary):
         self._quotes[np.frombuffer(self.lone, np.bool_)] = LONE
         self.quotes_at = address(self._quotes)
         """Where kernels find what there is to say of a token's quotation marks."""
+        self._openings = np.where(brackets > 0, OPENS, self._quotes).astype(np.uint8)
+        self.openings_at = address(self._openings)
+        """The same where items of arrays are compared."""
         visible = self._number_of(bytes(byte for byte in range(256) if byte not in b" \t\n\r")) > 0
         no_digits = self._number_of(bytes(byte for byte in range(256) if byte not in b"0123456789")) > 0
         in_escape = bytes(byte for byte in range(256) if byte < 0x20 or byte >= 0x7F or byte in b'"\\')

@@ -22,7 +22,7 @@ from guided.kernels.parsing.threads import intern_state
 
 __all__ = [
     "BEGUN", "ENDED", "FIELDS", "HELD_WHOLE", "LONE", "MORE", "MOST", "MOST_DEPTH", "MOST_NAME", "NAME_AT", "NOTHING",
-    "POOL", "UNKNOWN", "WHOLE", "Left", "Mode", "copy_changed", "go_on", "note", "stay", "text_key",
+    "OPENS", "POOL", "UNKNOWN", "WHOLE", "Left", "Mode", "copy_changed", "go_on", "note", "stay", "text_key",
 ]  # fmt: skip
 
 TOKEN, MODE, OWN, LOOPS, DEPTH, ARRAYS, NAMES, USED, SIZE, IS_FREE, N_TOKENS = range(11)
@@ -32,7 +32,7 @@ remembered how many are open within the outermost, -1: none; a bit for each that
 innermost; a bit where a string would be a name; the bytes of the used names in the `POOL`; those of the name that is
 read, and whether no used one begins like it.  How many tokens came since Python knew the text."""
 
-TABLE, ROOT, PLACES, ENDS, WORDS, CHARACTERS, QUOTES, HELD, N_HELD, CHANGED, SEEN = range(11, 22)
+TABLE, ROOT, PLACES, ENDS, WORDS, CHARACTERS, QUOTES, HELD, N_HELD, SUSPECTS, IS_NAMELESS, CHANGED, SEEN = range(11, 24)
 """As for `guided.kernels.masking.stepping.step_rows`: the table, the root of the tries, the lexer states of a string,
 where the row of end-of-text ids is, its words.  Where there is a byte for each token, 1 for whole characters; one that
 tells of its quotation marks, `NONE`, `ONE`, `MORE` or `LONE`; the hash map of what tokens hold, and its size
@@ -44,8 +44,9 @@ FIELDS = 24
 
 NOTHING, UNKNOWN = -1, -2
 
-NONE, ONE, MORE, LONE = range(4)
-"""Quotation marks of a token: none, one beside backslashes, more, or one without a backslash."""
+NONE, ONE, MORE, LONE, OPENS = range(5)
+"""Quotation marks of a token: none, one beside backslashes, more, or one without a backslash.  Where items of arrays
+are compared, `OPENS` is a token with an opening bracket, which is Python's."""
 
 PLAIN, ENDED, BEGUN = 0, 1 << 32, 2 << 32
 """What is said of a token that was taken: it ended an undeclared name, or began one where nothing was remembered."""
@@ -100,7 +101,7 @@ class Left(IntEnum):
     MASK = 1
     """The mask, which is the automaton's: for what was asked, or for more than a moment's work."""
     ASKED = 2
-    """A step, or a mask less some tokens: for what was asked."""
+    """A step, or a mask less some tokens: for what was asked, or since Python may refuse some."""
     STALE = 3
     """All: the table has addresses of arrays that were replaced since."""
 
@@ -448,6 +449,11 @@ def _shown(line, like, names, spare, mask, fuel):
         counts[FUEL] += spared
         if todo != _DONE:
             return todo
+    if line[SUSPECTS]:
+        suspects = flat_at(mask, line[SUSPECTS], line[WORDS])
+        for i in range(line[WORDS]):
+            if mask[i] & suspects[i]:
+                return _ASKED
     line[TOKEN] = NOTHING
     return _DONE
 
@@ -516,6 +522,8 @@ def _moved(line, tokens, names, fuel):
         return _STEP
     if mode != FREE:
         quotes = np.int64(flat_at(token_data(t), line[QUOTES], token + 1)[token])
+        if quotes == OPENS:
+            return _STEP
     found, said = _advanced(line, quotes, fuel)
     if found <= 0:
         return _STEP if found == 0 else _ASKED
@@ -527,7 +535,7 @@ def _moved(line, tokens, names, fuel):
     begin, end = offsets[token], offsets[token + 1]
     if mode == IDLE:
         # One quotation mark: a name that begins has not ended.
-        if quotes != LONE:
+        if quotes != LONE or line[IS_NAMELESS]:
             return _STEP
         while data[begin] != _QUOTE:
             begin += 1

@@ -24,7 +24,7 @@ from guided.serving import metrics
 from guided.serving.compilation import compiler_for
 from guided.serving.matcher import Matcher, kept_masks, step
 from guided.serving.requests import Request
-from guided.serving.tracks import Place, Tracks
+from guided.serving.tracks import Entry, Place, Tracks, entry
 from guided.serving.vllm.applying import StepMasks, everything
 from guided.serving.vllm.asked import asked, asked_by_name, most_tokens
 from guided.tokenset import n_words
@@ -49,8 +49,8 @@ class GuidedGrammar(StructuredOutputGrammar):
     def __init__(self, matcher: Matcher) -> None:
         self._matcher = matcher
         self.failed = False
-        self._first: KeptRow | None = None
-        """The mask of the next token, where it was made before the first step."""
+        self._first: Entry | None = None
+        """What a line holds of it, where that was found before the first step."""
         self.place: Place | None = None
         """Where the request is among those of a step, while it is."""
         self._late: NDArray[np.int64] | None = None
@@ -143,11 +143,11 @@ class GuidedGrammar(StructuredOutputGrammar):
             # The first of a vocabulary takes 60 ms and more where that has 128,000 tokens.
             _ = self._matcher.constraint.track_parts
         mask = self.kept_row()
-        self._first = None if self.failed else mask
+        self._first = None if self.failed else entry(self._matcher, mask)
 
     def sit(self, tracks: Tracks) -> Place:
         """Take a place among the requests of a step."""
-        self.place = tracks.take(self.matcher, self._first)
+        self.place = tracks.take(self._first or entry(self.matcher, None))
         self._first = None
         return self.place
 

@@ -13,7 +13,7 @@ from guided.constraint.effects.shared_rows import with_address
 from guided.kernels.data.addresses import REPLACED
 from guided.kernels.masking.tracks import MOST, MOST_NAME, NOTHING, Mode
 from guided.serving import Matcher
-from guided.serving.tracks import Tracks
+from guided.serving.tracks import Tracks, entry
 from tests.amounts import some
 
 PIECES = [
@@ -34,6 +34,17 @@ SCHEMAS = [
     {"type": "array", "uniqueItems": True, "items": {"type": "object"}},
     {"type": "object", "properties": {"list": {"type": "array", "uniqueItems": True}}},
     {"type": "object", "patternProperties": {"^a": {"type": "integer"}}},
+    {"type": "object", "propertyNames": {"maxLength": 2}, "additionalProperties": {"type": ["string", "object"]}},
+    {"type": "object", "properties": {"a": {"type": "object", "propertyNames": {"pattern": "^(a|ab|abc)$"}}}},
+    {
+        "type": "object",
+        "properties": {"a": {"type": "array", "uniqueItems": True, "items": {"type": ["string", "array"]}}, "ab": True},
+        "additionalProperties": {"type": ["string", "object"]},
+    },
+    {
+        "type": "array",
+        "items": {"type": "object", "propertyNames": {"maxLength": 3}, "properties": {"ab": {"uniqueItems": True}}},
+    },
     {"type": "object", "properties": {"a": {"enum": ["ab", "abc"]}}, "additionalProperties": False},
     {
         "anyOf": [
@@ -86,7 +97,7 @@ def test_rows_are_those_of_matchers_one_by_one(seed):
     matchers = [Matcher(owner) for owner, _ in zip(cycle(owners), range(2 * len(owners)))]
     twins = [matcher.fork() for matcher in matchers]
     tracks = Tracks(len(matchers), WORDS)
-    places = [tracks.take(matcher, first_mask(matcher)) for matcher in matchers]
+    places = [tracks.take(entry(matcher, first_mask(matcher))) for matcher in matchers]
     tracks.seat(places)
     rows = np.zeros((len(places), WORDS), np.uint32)
     taken(tracks, places, matchers, rows)
@@ -100,7 +111,7 @@ def test_rows_are_those_of_matchers_one_by_one(seed):
                 assert matcher.state == twin.state
                 matchers[i] = Matcher(matcher.constraint)
                 twins[i] = matchers[i].fork()
-                places[i] = tracks.take(matchers[i], None)
+                places[i] = tracks.take(entry(matchers[i], None))
                 tracks.seat(places)
                 continue
             if rng.random() < 0.02:
@@ -129,7 +140,7 @@ def test_what_no_mask_has_is_not_noted_and_ends_are_not():
     constraint = guided.compile(guided.regex("ab?"), VOCABULARY)
     matcher = Matcher(constraint)
     tracks = Tracks(1, WORDS + 2)
-    place = tracks.take(matcher, first_mask(matcher))
+    place = tracks.take(entry(matcher, first_mask(matcher)))
     tracks.seat([place])
     assert place.noted == NOTHING
     assert not any(map(place.note, (ord("b"), -1, 32 * (WORDS + 2), 32 * WORDS)))
@@ -148,7 +159,7 @@ def test_what_another_thread_holds_is_left_to_python(held):
     constraint = guided.compile(guided.regex("ab?"), VOCABULARY)
     matcher = Matcher(constraint)
     tracks = Tracks(1, WORDS)
-    place = tracks.take(matcher, first_mask(matcher))
+    place = tracks.take(entry(matcher, first_mask(matcher)))
     tracks.seat([place])
     assert place.note(ord("a"))
     found = []
@@ -167,7 +178,7 @@ def test_more_tokens_than_are_kept_come_back_to_python():
     matcher = Matcher(constraint)
     matcher.accept(ord('"'))
     tracks = Tracks(1, WORDS)
-    place = tracks.take(matcher, first_mask(matcher))
+    place = tracks.take(entry(matcher, first_mask(matcher)))
     tracks.seat([place])
     left = []
     for _ in range(MOST + 1):
@@ -196,7 +207,7 @@ def an_object():
     """A text that is any object, seated alone: its matcher, tracks, place and row, and a twin of the matcher."""
     matcher = Matcher(guided.compile(guided.json_schema({"type": "object"}), VOCABULARY))
     tracks = Tracks(1, WORDS)
-    place = tracks.take(matcher, first_mask(matcher))
+    place = tracks.take(entry(matcher, first_mask(matcher)))
     tracks.seat([place])
     return matcher, tracks, place, np.zeros((1, WORDS), np.uint32), matcher.fork()
 
@@ -243,7 +254,7 @@ def test_a_deep_text_is_left_to_python():
     matcher = Matcher(constraint)
     assert matcher.accept_bytes(b'{"x":' + b"[" * 50)
     tracks = Tracks(1, WORDS)
-    place = tracks.take(matcher, first_mask(matcher))
+    place = tracks.take(entry(matcher, first_mask(matcher)))
     tracks.seat([place])
     twin = matcher.fork()
     n_left = 0
@@ -262,7 +273,7 @@ def test_kernels_see_arrays_that_another_constraint_had_replaced():
     matcher = Matcher(constraint)
     matcher.accept(ord('"'))
     tracks = Tracks(1, WORDS)
-    place = tracks.take(matcher, first_mask(matcher))
+    place = tracks.take(entry(matcher, first_mask(matcher)))
     tracks.seat([place])
     automaton = constraint._automaton
     automaton.states.reserve_states(automaton.states.arrays.first.shape[0])
