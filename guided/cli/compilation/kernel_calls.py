@@ -149,10 +149,10 @@ def _go_on(constraint: Constraint, text: bytes) -> None:
     import numpy as np
 
     from guided.serving.matcher import Matcher
-    from guided.serving.tracks import Tracks
+    from guided.serving.tracks import Tracks, entry
 
     tracks = Tracks(1, constraint.vocabulary.n_words)
-    place = tracks.take(Matcher(constraint), constraint.kept_row(constraint.start))
+    place = tracks.take(entry(Matcher(constraint), constraint.kept_row(constraint.start)))
     tracks.seat([place])
     place.note(text[0])
     tracks.go_on()
