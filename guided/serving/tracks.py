@@ -50,11 +50,8 @@ class Entry(NamedTuple):
     back: Back | None
 
 
-def entry(matcher: Matcher, mask: KeptRow | None, moves: bool = True) -> Entry:
-    """What there is to write where a text stands now, with its mask if that is known.
-
-    Kernels may move it, where it ``moves`` and they know what matters.
-    """
+def entry(matcher: Matcher, mask: KeptRow | None) -> Entry:
+    """What there is to write where a text stands now, with its mask if that is known."""
     constraint = matcher.constraint
     numbers = np.zeros(kernels.FIELDS, np.int64).data
     numbers[kernels.TOKEN], numbers[kernels.MODE] = kernels.UNKNOWN, Mode.OUTSIDE
@@ -66,11 +63,9 @@ def entry(matcher: Matcher, mask: KeptRow | None, moves: bool = True) -> Entry:
         for i, number in enumerate(constraint.track_parts, kernels.TABLE):
             numbers[i] = number
     track: Track | None = None
-    if mask is not None and moves:
-        numbers[kernels.SEEN] = REPLACED.last
-        track = None if movable is None else movable.track(matcher.state)
     if mask is not None:
-        numbers[kernels.TOKEN] = kernels.NOTHING if moves else kernels.UNKNOWN
+        numbers[kernels.TOKEN], numbers[kernels.SEEN] = kernels.NOTHING, REPLACED.last
+        track = None if movable is None else movable.track(matcher.state)
     names = b"" if track is None else _written(numbers, 0, track, matcher)
     return Entry(matcher, movable, numbers, names, ends, mask, None if track is None else track.back)
 
@@ -115,19 +110,19 @@ class Tracks:
         """Are rows where they were when masks were copied last?"""
         self._has_changed = True
 
-    def take(self, entry: Entry) -> Place:
+    def take(self, text: Entry) -> Place:
         """A line for a text."""
         line = self._unused.pop()
-        constraint = entry.constraint
+        constraint = text.constraint
         self._constraints[line] = constraint
         self._locks[line] = None if constraint is None else constraint.lock
-        self._ends[line], self._backs[line] = entry.ends, entry.back
+        self._ends[line], self._backs[line] = text.ends, text.back
         at = line * kernels.FIELDS
-        self.numbers[at : at + kernels.FIELDS] = entry.numbers
-        self._names[line].data[: len(entry.names)] = entry.names
-        if entry.mask is not None:
-            self.show(line, entry.mask)
-        return Place(self, line, entry.matcher)
+        self.numbers[at : at + kernels.FIELDS] = text.numbers
+        self._names[line].data[: len(text.names)] = text.names
+        if text.mask is not None:
+            self.show(line, text.mask)
+        return Place(self, line, text.matcher)
 
     def give_back(self, place: Place) -> NDArray[np.int64]:
         """Let a line go: the tokens, the noted one as well, of which its matcher does not know (`Matcher.note_all`)."""
