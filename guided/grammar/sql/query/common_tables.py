@@ -11,7 +11,7 @@ from guided.grammar.sql.query import limits
 from guided.grammar.sql.query.catalog import Catalog
 from guided.grammar.sql.query.kinds import may_end
 from guided.grammar.sql.query.nesting import Nesting
-from guided.grammar.sql.query.relations import NOTHING, Relation
+from guided.grammar.sql.query.relations import LETTERS, NOTHING, Relation
 from guided.grammar.sql.query.scope import Query, Recursion
 from guided.grammar.sql.query.set_operations import result_of
 
@@ -25,8 +25,6 @@ __all__ = [
     "not_recursive",
     "not_within_itself",
 ]
-
-_LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 
 
 def _same(query: Query, one: str, other: str) -> bool:
@@ -65,7 +63,7 @@ class CommonTable:
 
     def suggested(self, query: Query) -> Iterable[str]:
         """A letter, or two."""
-        return (*_LETTERS, *(first + second for first in _LETTERS for second in _LETTERS))
+        return (*LETTERS, *(first + second for first in LETTERS for second in LETTERS))
 
 
 class NewColumn:
@@ -85,7 +83,7 @@ class NewColumn:
 
     def suggested(self, query: Query) -> Iterable[str]:
         """A letter."""
-        return _LETTERS
+        return LETTERS
 
 
 def begin_with(query: Query) -> Query | None:

@@ -13,6 +13,7 @@ from guided.grammar.sql.query.catalog import Catalog
 from guided.grammar.sql.query.outer_joins import starred_names
 from guided.grammar.sql.query.relations import (
     EVERY,
+    LETTERS,
     NOTHING,
     ROW_NAMES,
     Relation,
@@ -50,8 +51,7 @@ __all__ = [
     "read_atom", "waits_for_alias", "wanted_names", "wants_alias", "with_source",
 ]  # fmt: skip
 
-_LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
-_PAIRS = tuple(first + second for first in _LETTERS for second in "_qxz")
+_PAIRS = tuple(first + second for first in LETTERS for second in "_qxz")
 
 
 def written_bytes(names: Words) -> int:
@@ -300,7 +300,7 @@ class QualifiedColumn:
         """The shortest columns."""
         names = self.allowed(query)
         short = sorted(names.words.members, key=lambda name: (len(name), name))[:4]
-        return short or (_LETTERS[:1] if names.free else ())
+        return short or (LETTERS[:1] if names.free else ())
 
 
 class Joining(Enum):
@@ -437,7 +437,7 @@ class AliasOfSource:
     def suggested(self, query: Query) -> Iterable[str]:
         """What is awaited, else a letter."""
         awaited = _awaited(query)[:1]
-        return awaited or [letter for letter in _LETTERS if _may_go_by(query, letter)][:1]
+        return awaited or [letter for letter in LETTERS if _may_go_by(query, letter)][:1]
 
 
 def wants_alias(query: Query) -> bool:
@@ -514,7 +514,7 @@ class AliasOfColumn:
     def suggested(self, query: Query) -> Iterable[str]:
         """What the query around waits for, else a letter."""
         wanted = sorted(wanted_names(query))[:1]
-        return wanted or ((*_LETTERS, *_PAIRS) if query.is_distinct or query.barred else ("a",))
+        return wanted or ((*LETTERS, *_PAIRS) if query.is_distinct or query.barred else ("a",))
 
 
 def wanted_names(query: Query) -> frozenset[str]:

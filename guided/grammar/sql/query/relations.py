@@ -9,10 +9,15 @@ from typing import NamedTuple
 
 from guided.grammar.attributed.words import Words
 
-__all__ = ["EVERY", "NOTHING", "ROW_NAMES", "Bare", "Relation", "Source", "bare_columns", "mergeable_names", "starred"]
+__all__ = [
+    "EVERY", "LETTERS", "NOTHING", "ROW_NAMES", "Bare", "Relation", "Source", "bare_columns", "mergeable_names",
+    "starred",
+]  # fmt: skip
 
 EVERY = ""
 """The name under which all columns of a source are awaited, as ``t.*`` has it; no column is called so."""
+LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
+"""The shortest names, for what a text that ends soon has to name."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from guided.grammar.attributed.nodes import Names
 from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query import limits
+from guided.grammar.sql.query.relations import LETTERS
 from guided.grammar.sql.query.scope import (
     Call,
     CallKind,
@@ -24,8 +25,6 @@ __all__ = [
     "NewWindow", "WindowName", "begin_window", "begin_windows", "define_window", "end_window", "end_windows",
     "frame_window", "may_be_window", "order_window", "wants_window",
 ]  # fmt: skip
-
-_LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 
 
 def may_be_window(query: Query) -> Query | None:
@@ -128,7 +127,7 @@ class NewWindow:
 
     def suggested(self, query: Query) -> Iterable[str]:
         """What waits, else a letter."""
-        return sorted(use.name for use in query.uses)[:1] or _LETTERS
+        return sorted(use.name for use in query.uses)[:1] or LETTERS
 
 
 def wants_window(query: Query) -> bool:

@@ -435,8 +435,8 @@ def _operand(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule) -
         numbers[0], constants[1], strings[-1], constants[0], bare[1], qualified, *bare[2:], bare[0],
         *numbers[1:], *strings[:-1], constants[2], *moments, *typed, *spans,
         seq(Action(do.open_operand), opened),
-        *grouping(dialect, catalog),
-        *((Name(ResultName()), Name(Parameter())) if dialect.system.lists else ()), *calls.values(),
+        *grouping(dialect, catalog), *((Name(ResultName()),) if dialect.system.aliases else ()),
+        *((Name(Parameter()),) if dialect.system.lists else ()), *calls.values(),
     )  # fmt: skip
     made_by = {BIT[kind]: options.index(one) for kind, one in calls.items()}
 

@@ -6,15 +6,13 @@ from collections.abc import Iterable
 
 from guided.grammar.attributed.nodes import Names
 from guided.grammar.attributed.words import words_of
-from guided.grammar.sql.query.relations import EVERY
+from guided.grammar.sql.query.relations import EVERY, LETTERS
 from guided.grammar.sql.query.typed import clauses, queries
 from guided.grammar.sql.query.typed.relations import Relation, bare_columns
 from guided.grammar.sql.query.typed.scope import Clause, Query, wanting
 from guided.grammar.sql.query.typed.undecided import narrower, stands_for
 
 __all__ = ["AliasOfColumn", "CommonTable", "NewColumn", "OutputName", "wanted"]
-
-_LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 
 
 class AliasOfColumn:
@@ -37,7 +35,7 @@ class AliasOfColumn:
 
     def suggested(self, query: Query) -> Iterable[str]:
         """What the query around waits for, else a letter."""
-        return [name for name, kind in wanted(query) if stands_for(query.system, kind, query.value)][:1] or _LETTERS
+        return [name for name, kind in wanted(query) if stands_for(query.system, kind, query.value)][:1] or LETTERS
 
 
 def wanted(query: Query) -> list[tuple[str, str]]:
@@ -86,7 +84,7 @@ class CommonTable:
 
     def suggested(self, query: Query) -> Iterable[str]:
         """A letter."""
-        return _LETTERS
+        return LETTERS
 
 
 class NewColumn:
@@ -108,7 +106,7 @@ class NewColumn:
 
     def suggested(self, query: Query) -> Iterable[str]:
         """A letter."""
-        return _LETTERS
+        return LETTERS
 
 
 class OutputName:

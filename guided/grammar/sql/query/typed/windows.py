@@ -24,6 +24,7 @@ from guided.grammar.attributed.nodes import (
     words,
 )
 from guided.grammar.attributed.words import words_of
+from guided.grammar.sql.query.relations import LETTERS
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.literals import Size, TypedText
@@ -33,7 +34,6 @@ from guided.grammar.sql.query.typed.types import SORTABLE
 __all__ = ["defined_windows", "directed", "ordering", "over"]
 
 _OPEN, _CLOSE, _COMMA = Sign("("), Sign(")"), Sign(",")
-_LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 _BEGINNINGS = frozenset(["partition", "range", "rows", "groups"])
 """Words with which a window may begin, and so not with the name of another."""
 _MOMENTS = ("date", "timestamp", "timestamptz", "?stamp")
@@ -164,7 +164,7 @@ class _WindowName:
     def suggested(self, query: Query) -> Iterable[str]:
         """One that is used already, else a letter."""
         if query.clause is Clause.SELECT:
-            return sorted(query.windows, key=len)[:1] or _LETTERS[:1]
+            return sorted(query.windows, key=len)[:1] or LETTERS[:1]
         return sorted(query.defined_windows, key=len)
 
 
@@ -189,7 +189,7 @@ class _Copied:
 
     def suggested(self, query: Query) -> Iterable[str]:
         """A letter."""
-        return _LETTERS[:1]
+        return LETTERS[:1]
 
 
 class _NewWindow:
@@ -211,7 +211,7 @@ class _NewWindow:
     def suggested(self, query: Query) -> Iterable[str]:
         """One that is used, else a letter."""
         missing = sorted(query.windows - query.defined_windows)
-        return missing or [letter for letter in _LETTERS if letter not in query.defined_windows]
+        return missing or [letter for letter in LETTERS if letter not in query.defined_windows]
 
 
 def defined_windows(dialect: TypedDialect, expression: Node) -> Node:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from guided.grammar.attributed.nodes import Names
 from guided.grammar.attributed.words import Words, words_of
-from guided.grammar.sql.query.relations import EVERY
+from guided.grammar.sql.query.relations import EVERY, LETTERS
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed.columns.awaited import MOST_TRIED, guesses, read_as, settled_before
 from guided.grammar.sql.query.typed.columns.catalog import Catalog
@@ -31,7 +31,6 @@ from guided.grammar.sql.query.typed.types import BIT, SORTABLE, settled
 
 __all__ = ["BareColumn", "GroupedColumn", "QualifiedColumn", "Qualifier", "is_leaf"]
 
-_LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 _NONE = Names(words_of(()))
 
 
@@ -392,7 +391,7 @@ class QualifiedColumn:
             if grouped:
                 return grouped
         short = sorted(names.words.members, key=lambda name: (len(name), name))[:4]
-        return short or (_LETTERS[:1] if names.free else ())
+        return short or (LETTERS[:1] if names.free else ())
 
 
 class GroupedColumn(BareColumn):
@@ -401,9 +400,7 @@ class GroupedColumn(BareColumn):
     def __init__(self, catalog: Catalog) -> None:
         super().__init__(catalog, 0)
         sorted_ = (name for name, types in catalog.types.items() if any(SORTABLE & BIT[kind] for kind in types))
-        self._shortest = (
-            _LETTERS[0] if catalog.forward else min(sorted_, key=lambda name: (len(name), name), default="")
-        )
+        self._shortest = LETTERS[0] if catalog.forward else min(sorted_, key=lambda name: (len(name), name), default="")
         self.price = len(self._shortest) + 2
 
     def suggested(self, query: Query) -> Iterable[str]:

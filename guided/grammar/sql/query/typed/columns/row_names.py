@@ -6,15 +6,13 @@ from collections.abc import Iterable
 
 from guided.grammar.attributed.nodes import Names
 from guided.grammar.attributed.words import words_of
-from guided.grammar.sql.query.relations import EVERY
+from guided.grammar.sql.query.relations import EVERY, LETTERS
 from guided.grammar.sql.query.typed.columns.catalog import Catalog
 from guided.grammar.sql.query.typed.columns.references import Qualifier
 from guided.grammar.sql.query.typed.relations import bare_columns
 from guided.grammar.sql.query.typed.scope import Clause, Pending, Query, is_open
 
 __all__ = ["RowName"]
-
-_LETTERS = tuple("abcdefgh")
 
 
 class RowName:
@@ -56,4 +54,4 @@ class RowName:
         """A letter, which a sub-query goes by; else the shortest."""
         names = self.allowed(query)
         short = sorted(names.words.members, key=lambda name: (len(name), name))[:4]
-        return (*_LETTERS, *short) if names.free else short
+        return (*LETTERS[:8], *short) if names.free else short

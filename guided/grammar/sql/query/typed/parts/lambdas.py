@@ -11,6 +11,7 @@ from functools import cache
 
 from guided.grammar.attributed.nodes import Action, Name, Names, Node, Sign, Spelled, choice, maybe, seq, words
 from guided.grammar.attributed.words import words_of
+from guided.grammar.sql.query.relations import LETTERS
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed.columns.catalog import Catalog
 from guided.grammar.sql.query.typed.computed.contexts import unless_computed
@@ -26,7 +27,6 @@ __all__ = ["Parameter", "lambdas"]
 _TRANSFORM = ("list_transform", "array_transform", "list_apply", "array_apply", "apply")
 _FILTER = ("list_filter", "array_filter", "filter")
 _REDUCE = ("list_reduce", "array_reduce", "reduce")
-_LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 _INDEX = "int8"
 """The type of an element's place."""
 
@@ -98,7 +98,7 @@ class _NewParameter:
 
     def suggested(self, query: Query) -> Iterable[str]:
         """A letter."""
-        return [letter for letter in _LETTERS if self.after(query, letter) is not None]
+        return [letter for letter in LETTERS if self.after(query, letter) is not None]
 
 
 class Parameter:

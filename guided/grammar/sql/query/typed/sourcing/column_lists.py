@@ -7,7 +7,7 @@ from functools import partial
 
 from guided.grammar.attributed.nodes import Action, Choice, Name, Names, Node, Sign, Star, choice, seq, words
 from guided.grammar.attributed.words import words_of
-from guided.grammar.sql.query.relations import EVERY
+from guided.grammar.sql.query.relations import EVERY, LETTERS
 from guided.grammar.sql.query.typed import clauses
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.relations import Relation, unnamed
@@ -17,7 +17,6 @@ from guided.grammar.sql.query.typed.undecided import UNDECIDED, narrower, stands
 
 __all__ = ["alias_with_columns", "unlisted", "without_name"]
 
-_LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 _COMMA = Sign(",")
 
 
@@ -136,7 +135,7 @@ class _Alias:
         """What is awaited, also where it can only stand behind AS; else a letter."""
         waiting = sorted({pending.qualifier for pending in wanting(query) if pending.qualifier is not None})
         known = [name for name in waiting if _fits(query, name, joined=self.joined)][:1]
-        return known or self._awaited(query)[:1] or [one for one in _LETTERS if self._may_be(query, one)][:1]
+        return known or self._awaited(query)[:1] or [one for one in LETTERS if self._may_be(query, one)][:1]
 
 
 def _renamed(query: Query, name: str, *, joined: bool) -> Query | None:
@@ -162,7 +161,7 @@ def _names(query: Query, *, joined: bool) -> list[str]:
     """Names that the next column may have, those that wait first."""
     waiting = _waiting(query, query.name)
     known = sorted(waiting, key=lambda name: (not waiting[name], name))
-    return [name for name in (*known, *_LETTERS) if _renamed(query, name, joined=joined) is not None][:1]
+    return [name for name in (*known, *LETTERS) if _renamed(query, name, joined=joined) is not None][:1]
 
 
 class _Column:

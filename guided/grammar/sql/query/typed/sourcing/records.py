@@ -20,7 +20,7 @@ from guided.grammar.attributed.nodes import (
     words,
 )
 from guided.grammar.attributed.words import words_of
-from guided.grammar.sql.query.relations import EVERY
+from guided.grammar.sql.query.relations import EVERY, LETTERS
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed import clauses
 from guided.grammar.sql.query.typed.dialect import TypedDialect
@@ -33,7 +33,6 @@ from guided.grammar.sql.query.typed.undecided import narrower, stands_for
 
 __all__ = ["records"]
 
-_LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 _OPEN, _CLOSE, _COMMA = Sign("("), Sign(")"), Sign(",")
 
 
@@ -143,7 +142,7 @@ class _Alias:
     def suggested(self, query: Query) -> Iterable[str]:
         """What is awaited, else a letter."""
         waiting = sorted({one.qualifier for one in unbound(query) if one.qualifier is not None})
-        return [name for name in (*waiting, *_LETTERS) if self.after(query, name) is not None][:1]
+        return [name for name in (*waiting, *LETTERS) if self.after(query, name) is not None][:1]
 
 
 class _Column:
@@ -171,7 +170,7 @@ class _Column:
 
     def suggested(self, query: Query) -> Iterable[str]:
         """What waits, else a letter."""
-        return [name for name in (*_missing(query), *_LETTERS) if self.after(query, name) is not None][:1]
+        return [name for name in (*_missing(query), *LETTERS) if self.after(query, name) is not None][:1]
 
 
 class _Type:

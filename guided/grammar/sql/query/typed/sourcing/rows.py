@@ -7,7 +7,7 @@ from functools import partial
 
 from guided.grammar.attributed.nodes import Action, Name, Names, Node, Sign, Spelled, choice, maybe, seq, words
 from guided.grammar.attributed.words import words_of
-from guided.grammar.sql.query.relations import EVERY
+from guided.grammar.sql.query.relations import EVERY, LETTERS
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed import clauses
 from guided.grammar.sql.query.typed.calls import FunctionName, arguments, end_call
@@ -23,7 +23,6 @@ from guided.grammar.sql.query.typed.undecided import stands_for
 
 __all__ = ["rows", "rows_of_call"]
 
-_LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 _SUGGESTED = 3
 """Functions that a text which ends soon tries."""
 _MORE_ARGUMENTS = 12
@@ -160,13 +159,13 @@ class _Alias:
 
     def suggested(self, query: Query) -> Iterable[str]:
         """A letter that is not taken."""
-        return [letter for letter in _LETTERS if self.after(query, letter) is not None]
+        return [letter for letter in LETTERS if self.after(query, letter) is not None]
 
 
 def _column_names(query: Query) -> list[str]:
     """Names that the column may have."""
     waiting = {pending.column for pending in query.pending if pending.qualifier == query.name} - {EVERY}
-    return [name for name in (sorted(waiting) or _LETTERS) if _named(query, query.name, name) is not None]
+    return [name for name in (sorted(waiting) or LETTERS) if _named(query, query.name, name) is not None]
 
 
 class _Column:

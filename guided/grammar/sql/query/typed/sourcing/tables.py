@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from guided.grammar.attributed.nodes import Names
 from guided.grammar.attributed.words import words_of
-from guided.grammar.sql.query.relations import EVERY
+from guided.grammar.sql.query.relations import EVERY, LETTERS
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed import clauses
 from guided.grammar.sql.query.typed.columns.catalog import Catalog
@@ -20,8 +20,6 @@ __all__ = [
     "may_merge_any", "mergeable",
     "unjoined", "wants_alias", "with_source", "without_alias",
 ]  # fmt: skip
-
-_LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 
 
 class TableName:
@@ -201,7 +199,7 @@ class AliasOfSource:
 
     def suggested(self, query: Query) -> Iterable[str]:
         """What is awaited, else a letter."""
-        return self._awaited(query)[:1] or [letter for letter in _LETTERS if goes_by(query, letter)][:1]
+        return self._awaited(query)[:1] or [letter for letter in LETTERS if goes_by(query, letter)][:1]
 
 
 def wants_alias(query: Query) -> bool:
