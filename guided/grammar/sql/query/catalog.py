@@ -39,6 +39,8 @@ class Catalog:
     """May SELECT use names that only a sub-query in FROM will define?"""
     schema_name: str = ""
     """What may stand before the name of a table, folded; empty where nothing may."""
+    lost_names: frozenset[str] = frozenset()
+    """As of `guided.grammar.sql.query.laws.Laws`."""
 
     @staticmethod
     def relations_of(tables: Iterable[Table], lexis: Lexis) -> dict[str, Relation]:
@@ -78,6 +80,12 @@ class Catalog:
         return words_of(name for relation in self.relations.values() for name in relation.names)
 
     @cached_property
+    def awaited(self) -> Words:
+        """Those that may wait for a source whose name is not that of a relation: any sub-query can define them."""
+        lost = self.lost_names & self.columns.members
+        return words_of(self.columns.members - lost) if lost else self.columns
+
+    @cached_property
     def widest(self) -> int:
         """The most columns that a relation has."""
         return max((len(relation.columns) for relation in self.relations.values()), default=0)
@@ -90,11 +98,13 @@ class Catalog:
     def columns_beside(self, used: frozenset[str]) -> Words:
         """The columns of all relations that have some columns."""
         if not used:
-            return self.columns
+            return self.awaited
         found = self._beside.get(used)
         if found is None:
             fitting = (relation for relation in self.relations.values() if used <= relation.names)
-            found = self._beside[used] = words_of(name for relation in fitting for name in relation.names)
+            found = self._beside[used] = words_of(
+                name for relation in fitting for name in relation.names - self.lost_names
+            )
         return found
 
     @cached_property

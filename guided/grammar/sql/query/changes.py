@@ -28,7 +28,7 @@ from guided.grammar.sql.query.scope import (
     unbound,
     waiting_among,
 )
-from guided.grammar.sql.query.set_operations import result_of, terms_of
+from guided.grammar.sql.query.set_operations import relation_of, result_of, terms_of
 
 Change = Callable[[Query], Query | None]
 
@@ -103,7 +103,7 @@ def leave_part(query: Query) -> Query:
 def leave(query: Query) -> Query:
     """The query around, with the columns of the one that ends."""
     assert query.parent is not None
-    return query.parent._replace(relation=Relation(result_of(query)), mixture=query.mixture)
+    return query.parent._replace(relation=relation_of(query, result_of(query)), mixture=query.mixture)
 
 
 def leave_operand(query: Query) -> Query:

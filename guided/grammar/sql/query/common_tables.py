@@ -11,9 +11,9 @@ from guided.grammar.sql.query import limits
 from guided.grammar.sql.query.catalog import Catalog
 from guided.grammar.sql.query.kinds import may_end
 from guided.grammar.sql.query.nesting import Nesting
-from guided.grammar.sql.query.relations import LETTERS, NOTHING, Relation
+from guided.grammar.sql.query.relations import LETTERS, NOTHING
 from guided.grammar.sql.query.scope import Query, Recursion
-from guided.grammar.sql.query.set_operations import result_of
+from guided.grammar.sql.query.set_operations import relation_of, result_of
 
 __all__ = [
     "CommonTable",
@@ -79,7 +79,7 @@ class NewColumn:
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the column in its list."""
         listed = query.relation.columns if query.relation is not None else ()
-        return None if name in listed else query._replace(relation=Relation((*listed, name)))
+        return None if name in listed else query._replace(relation=relation_of(query, (*listed, name)))
 
     def suggested(self, query: Query) -> Iterable[str]:
         """A letter."""
@@ -133,6 +133,6 @@ def leave_table(query: Query) -> Query:
     """The query around, with the table defined."""
     around = query.parent
     assert around is not None
-    relation = around.relation if around.relation is not None else Relation(result_of(query))
+    relation = around.relation if around.relation is not None else relation_of(query, result_of(query))
     tables = ((around.name, relation), *around.tables)
     return around._replace(tables=tables, name="", relation=None, may_redefine=False, mixture=query.mixture)

@@ -46,7 +46,7 @@ from guided.grammar.sql.query.scope import (
 from guided.grammar.sql.query.values import read_column
 
 __all__ = [
-    "AliasOfColumn", "AliasOfSource", "BareColumn", "FixedName", "Joining", "MergedColumn", "QualifiedColumn",
+    "AliasOfColumn", "AliasOfSource", "BareColumn", "Joining", "MergedColumn", "QualifiedColumn",
     "Qualifier", "TableName", "can_derive", "has_taint", "may_be_named", "may_end", "mergeable", "own_source",
     "read_atom", "waits_for_alias", "wanted_names", "wants_alias", "with_source",
 ]  # fmt: skip
@@ -107,6 +107,17 @@ def relation_of(query: Query, catalog: Catalog, name: str) -> Relation | None:
     return catalog.relations.get(name)
 
 
+def _is_bound(query: Query, name: str) -> bool:
+    """Has a source that is there a column which needs no qualifier?"""
+    at: Query | None = query
+    while at is not None and (at.bound or at.clause is not Clause.SELECT):
+        bare = bare_names(at, at is not query)
+        if name in bare.unique or name in bare.ambiguous:
+            return True
+        at = None if is_local(at) else at.outside
+    return False
+
+
 class BareColumn:
     """A column without a qualifier, or an alias where the clause knows these."""
 
@@ -115,6 +126,7 @@ class BareColumn:
 
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
+        self._apart = ROW_NAMES | catalog.lost_names
 
     def allowed(self, query: Query) -> Names:
         """Those that are in scope; before FROM all that a FROM can bind."""
@@ -139,11 +151,11 @@ class BareColumn:
                 known.update(name for relation in recursive(at).values() for name in relation.names)
                 barred = barred_by_star(at)
                 if hidden or barred:
-                    found |= (known | self.catalog.columns.members) - hidden - barred
+                    found |= (known | self.catalog.awaited.members) - hidden - barred
                 else:
                     # Thousands of names, which are not copied for each place.
                     found |= known
-                    every = self.catalog.columns
+                    every = self.catalog.awaited
                 free = self.catalog.forward
             else:
                 bare = bare_names(at, at is not query)
@@ -154,8 +166,8 @@ class BareColumn:
             at = None if is_local(at) else at.outside
         listed = words_of(found)
         if every is None:
-            return Names(listed, free, ROW_NAMES)
-        return Names(union(frozenset((listed, every))) if found - every.members else every, free, ROW_NAMES)
+            return Names(listed, free, self._apart)
+        return Names(union(frozenset((listed, every))) if found - every.members else every, free, self._apart)
 
     def _aliases(self, query: Query) -> frozenset[str]:
         """Names of the result that may be used; what holds an aggregate only where aggregates may be."""
@@ -172,6 +184,8 @@ class BareColumn:
         bare = bare_names(query)
         if query.bound and name not in bare.unique and not query.laws.selected_first and name in self._aliases(query):
             return None if name in bare.ambiguous else read_atom(query)
+        if name in self.catalog.lost_names and not _is_bound(query, name):
+            return None
         changed = refer(query, Pending(None, name, is_local(query)))
         if changed is None:
             return None
@@ -269,7 +283,9 @@ class QualifiedColumn:
                 return Names(words_of(there - {EVERY}))
             if not at.bound and at.clause is Clause.SELECT:
                 later, barred = self._later(at, name), barred_by_star(at)
-                return Names(words_of(later.words.members - barred), later.free) if barred else later
+                if barred:
+                    return Names(words_of(later.words.members - barred), later.free, later.apart)
+                return later
             at = at.outside
         return Names(words_of(()))
 
@@ -287,10 +303,12 @@ class QualifiedColumn:
         relations = [*recursive(query).values(), *(relation for _, relation in query.tables)]
         fitting = words_of(column for one in relations if used <= one.names for column in one.names)
         fitting = union(frozenset((fitting, self.catalog.columns_beside(used))))
-        return Names(fitting, self.catalog.forward)
+        return Names(fitting, self.catalog.forward, self.catalog.lost_names)
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query in which it was used."""
+        if name in self.catalog.lost_names and name not in self.named(query, query.name).words:
+            return None
         changed = refer(query, Pending(query.name, name, is_local(query)))
         if changed is None:
             return None
@@ -568,24 +586,3 @@ def mergeable(query: Query) -> frozenset[str]:
 def may_end(query: Query, name: str) -> bool:
     """May the name of a table end so?"""
     return not (query.laws.no_blank_end and name.endswith(" "))
-
-
-class FixedName:
-    """One of a few words that are no keywords, such as types and collations."""
-
-    def __init__(self, label: str, names: Iterable[str]) -> None:
-        self.label = label
-        self._names = Names(words_of(names))
-        self.price = max(map(len, self._names.words.sorted), default=0)
-
-    def allowed(self, query: Query) -> Names:
-        """The same everywhere."""
-        return self._names
-
-    def after(self, query: Query, name: str) -> Query | None:
-        """The query as it was."""
-        return query
-
-    def suggested(self, query: Query) -> Iterable[str]:
-        """The shortest."""
-        return sorted(self._names.words.members, key=lambda name: (len(name), name))[:1]

@@ -71,7 +71,9 @@ def query_language(schema: DatabaseSchema, *, forward: bool = True) -> Attribute
     lexis = dialect.lexis
     own = (schema.default_schema or "") if is_mysql else "main"
     own = own if lexis.keeps_case else lexis.folded(own, False)
-    catalog = Catalog(Catalog.relations_of(schema.tables, lexis), dialect.functions, lexis, forward, own)
+    catalog = Catalog(
+        Catalog.relations_of(schema.tables, lexis), dialect.functions, lexis, forward, own, dialect.laws.lost_names
+    )
     grammar = select_of_mysql(catalog, dialect) if is_mysql else select(catalog, dialect)
     if (lexis.string_quotes or lexis.text_quotes) and catalog.has_values:
         # A value in the quotes of names has its letter case.

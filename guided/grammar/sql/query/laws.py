@@ -27,6 +27,8 @@ class Laws:
     """May ORDER BY of a part in brackets have a window?"""
     case_folded: bool = False
     """Are common table expressions of one name but for its letter case the same?"""
+    lost_names: frozenset[str] = frozenset(["true", "false"])
+    """Names that no column of a query has as a source: there it is called by its place instead."""
 
 
 SQLITE_LAWS = Laws()

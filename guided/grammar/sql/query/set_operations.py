@@ -8,7 +8,15 @@ from guided.grammar.sql.query.nesting import Nesting
 from guided.grammar.sql.query.relations import Relation, bare_columns, starred
 from guided.grammar.sql.query.scope import Clause, Query, has_star
 
-__all__ = ["next_intersected", "next_part", "next_united", "result_of", "terms_of"]
+__all__ = ["next_intersected", "next_part", "next_united", "relation_of", "result_of", "terms_of"]
+
+
+def relation_of(query: Query, columns: tuple[str | None, ...]) -> Relation:
+    """The columns of a query as those of a source."""
+    lost = query.laws.lost_names
+    if lost.isdisjoint(columns):
+        return Relation(columns)
+    return Relation(tuple(f"column{place + 1}" if name in lost else name for place, name in enumerate(columns)))
 
 
 def result_of(query: Query) -> tuple[str | None, ...]:
@@ -63,7 +71,7 @@ def next_united(query: Query) -> Query | None:
         return part
     around = part.parent
     assert around is not None
-    relation = around.relation if around.relation is not None else Relation(part.result or ())
+    relation = around.relation if around.relation is not None else relation_of(part, part.result or ())
     return part._replace(recursion=part.recursion._replace(relation=relation))
 
 

@@ -114,6 +114,7 @@ MARIADB = Dialect(
         no_blank_end=True,
         part_windows=False,
         case_folded=True,
+        lost_names=frozenset(),
     ),
 )
 

@@ -17,7 +17,8 @@ from guided.grammar.attributed.nodes import (
     words,
 )
 from guided.grammar.sql.query import changes as do
-from guided.grammar.sql.query import kinds, limits, rows, values
+from guided.grammar.sql.query import limits, rows, values
+from guided.grammar.sql.query.fixed_names import FixedName
 from guided.grammar.sql.query.nesting import Binding
 from guided.grammar.sql.query.select.calls import call
 from guided.grammar.sql.query.select.parts import Parts
@@ -164,4 +165,4 @@ def _type(parts: Parts) -> Node:
     sizes = seq(parts.open, parts.whole, maybe(parts.comma, parts.whole), parts.close)
     single = (name for name in parts.dialect.types if " " not in name)
     several = (words(name) for name in parts.dialect.types if " " in name)
-    return seq(choice(Name(kinds.FixedName("a type", single), Spelled.WORD), *several), maybe(sizes))
+    return seq(choice(Name(FixedName("a type", single), Spelled.WORD), *several), maybe(sizes))

@@ -20,6 +20,7 @@ from guided.grammar.sql.query import changes as do
 from guided.grammar.sql.query import kinds, values
 from guided.grammar.sql.query.catalog import Catalog
 from guided.grammar.sql.query.dialect import Dialect
+from guided.grammar.sql.query.fixed_names import FixedName
 from guided.grammar.sql.query.literals import AnyString, HeldString, Number, QuotedString, WholeNumber
 
 __all__ = ["Parts"]
@@ -47,7 +48,7 @@ class Parts:
         self.any_qualifier = Name(kinds.Qualifier(catalog), is_exact=self.is_exact)
         self.qualifier = Name(kinds.Qualifier(catalog, column), is_exact=self.is_exact)
         self.qualified = Name(column)
-        collation = Name(kinds.FixedName("a collation", dialect.collations))
+        collation = Name(FixedName("a collation", dialect.collations))
         self.collated = maybe(words("COLLATE"), self.when_held(values.no_column), collation)
 
     def when_held(self, change: do.Change) -> Node:

@@ -7,6 +7,7 @@ from guided.grammar.attributed.watched import asked
 from guided.grammar.sql.query import changes as do
 from guided.grammar.sql.query import kinds
 from guided.grammar.sql.query.dialect import TableFunction
+from guided.grammar.sql.query.fixed_names import FixedName
 from guided.grammar.sql.query.outer_joins import begin_outer
 from guided.grammar.sql.query.relations import Relation
 from guided.grammar.sql.query.schemas import table_name
@@ -109,7 +110,7 @@ def _called(parts: Parts, joining: kinds.Joining, function: TableFunction, named
     return seq(
         fits,
         Action(do.may_begin(Clause.ON)),
-        Name(kinds.FixedName("a table function", [function.name]), Spelled.WORD),
+        Name(FixedName("a table function", [function.name]), Spelled.WORD),
         parts.open,
         Action(do.begin_arguments(relation)),
         arguments,

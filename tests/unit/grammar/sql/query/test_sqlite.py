@@ -62,6 +62,10 @@ SELECT * FROM singer a RIGHT JOIN singer b ON a.name = b.name, concert
 SELECT b.*, c.* FROM singer a NATURAL RIGHT JOIN singer b, concert c
 SELECT b.* FROM singer a JOIN old b USING (name) RIGHT JOIN concert c ON c.name = b.name
 SELECT 1 FROM singer a FULL JOIN singer b USING (name), concert
+SELECT q.column1 FROM (SELECT 1 AS "true") q
+WITH q("FALSE") AS (SELECT 1) SELECT q.column1 FROM q
+SELECT age AS "true", count(*) FROM singer GROUP BY "true" UNION SELECT 1, 2 ORDER BY "true"
+SELECT "true" FROM singer, (SELECT 1 AS "true")
 """.strip().splitlines()
 
 REFUSED = """
@@ -113,6 +117,10 @@ SELECT singer_id FROM (SELECT rowid FROM singer_in_concert)
 SELECT json FROM json_each('[]'), (SELECT 1 AS json)
 SELECT name FROM temp.singer
 WITH c AS (SELECT 1 AS x) SELECT x FROM main.c
+SELECT q."true" FROM (SELECT 1 AS "true") q
+SELECT `false` FROM (SELECT 1 AS "false")
+WITH q AS (SELECT 1 AS "true") SELECT q."true" FROM q
+SELECT * FROM (SELECT 1 AS "true") a JOIN (SELECT 1 AS "true") b USING ("true")
 """.strip().splitlines()
 
 

@@ -19,8 +19,8 @@ from guided.grammar.attributed.nodes import (
     words,
 )
 from guided.grammar.sql.query import changes as do
-from guided.grammar.sql.query import kinds
 from guided.grammar.sql.query import windows as window
+from guided.grammar.sql.query.fixed_names import FixedName
 from guided.grammar.sql.query.function_names import FunctionName
 from guided.grammar.sql.query.literals import AnyString, Size
 from guided.grammar.sql.query.scope import CallKind, Mixture
@@ -258,7 +258,7 @@ def _special(parts: MysqlParts) -> tuple[Node, ...]:
 
 
 def _called(names: tuple[str, ...]) -> Node:
-    return Name(kinds.FixedName("a function", [f"{name}(" for name in names]), Spelled.WORD)
+    return Name(FixedName("a function", [f"{name}(" for name in names]), Spelled.WORD)
 
 
 def _type(parts: MysqlParts) -> Node:
