@@ -38,8 +38,8 @@ def alternative(among: int = ALL, *, listed: bool = False) -> Change:
     def change(query: Query) -> Query | None:
         frame = query.frame
         goal = alike(query.system, frame.type, among)
-        if query.computed and not listed:
-            goal = leading(query.popped(), goal)
+        if query.computed and not listed and goal:
+            return query.pushed(leading(query.popped(), goal))
         return push(query, goal)
 
     return change

@@ -143,7 +143,7 @@ class FunctionName:
         """All of the kind, or none."""
         if self._opened(query) is None:
             return Names(_NO_WORDS)
-        if not query.computed:
+        if not query.computed or self.kind != "scalar":
             return Names(self._words)
         names = self._words.members
         if query.computed.is_whole:
@@ -184,7 +184,7 @@ class MadeBy(FunctionName):
 
 def opened(query: Query, kind: str) -> Query | None:
     """The query with a call of some kind begun."""
-    found = do.at_operand(query)
+    found = do.at_operand(query if kind == "scalar" else varied(query))
     if found is None or kind == "scalar":
         return found
     if query.followed is not None:
@@ -194,7 +194,7 @@ def opened(query: Query, kind: str) -> Query | None:
     aggregated = query.aggregated or kind == "aggregate"
     tainted = stronger(query.tainted, kind)
     windowed = query.windowed or kind == "window"
-    return varied(found)._replace(
+    return found._replace(
         calls=(*query.calls, kind), tainted=tainted, aggregated=aggregated, windowed=windowed, trace=None
     )
 

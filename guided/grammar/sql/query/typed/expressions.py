@@ -50,6 +50,7 @@ from guided.grammar.sql.query.typed.computed.contexts import (
     may_be_null,
     mixing,
     unless_computed,
+    varied,
     wants_query,
 )
 from guided.grammar.sql.query.typed.computed.digits import UNSURE, amount_of_cast
@@ -169,7 +170,7 @@ class TypeName:
 
 def begin_cast(query: Query) -> Query | None:
     """The operand of CAST."""
-    return do.push(query, leading(query, ALL))
+    return query.pushed(leading(query, ALL))
 
 
 def _is_sure(query: Query, source: str, target: str, behind: bool) -> bool:
@@ -385,7 +386,7 @@ def columns(catalog: Catalog) -> tuple[list[Name], Node]:
     bare = [Name(names.BareColumn(catalog, variant)) for variant in variants]
     anything = names.QualifiedColumn(catalog, None)
     qualified = seq(
-        Action(do.at_column), Name(names.Qualifier(catalog, anything)), Sign("."),
+        Action(varied), Action(do.at_column), Name(names.Qualifier(catalog, anything)), Sign("."),
         choice(*(Name(names.QualifiedColumn(catalog, variant)) for variant in variants)),
     )  # fmt: skip
     return bare, qualified
@@ -527,7 +528,9 @@ def _bracketed(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule)
     )
     shut = seq(Action(queries.shallower), _CLOSE)
     inner = seq(Action(queries.deeper), body, choice(shut, compared_row(body, query)))
-    value = seq(apart, Action(queries.enter(ALL & ~BIT[OTHER])), query, Action(queries.leave_value), _CLOSE)
+    value = seq(
+        apart, Action(varied), Action(queries.enter(ALL & ~BIT[OTHER])), query, Action(queries.leave_value), _CLOSE
+    )
     found = [case, cast, exists, array, rows]
     if dialect.system.lists:
         found += [list_, try_cast, lambdas(dialect, catalog, body)]

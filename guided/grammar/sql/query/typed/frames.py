@@ -28,6 +28,7 @@ from guided.grammar.sql.query.typed.types import (
     only,
     turns_into,
 )
+from guided.grammar.sql.query.typed.undecided import UNDECIDED, members_of
 
 __all__ = [
     "CONDITION",
@@ -135,6 +136,8 @@ class Operand(NamedTuple):
     """Those of the last operand, if it is a constant (`typed.computed.digits`)."""
     risky: bool = False
     """May an operator fail that was applied?"""
+    wide: int = 0
+    """The goal once what is read is no constant (`typed.computed.contexts.varied`), where that is another."""
     part: int = -1
     """How many operators wait where a part begins that the engine computes (`Computed.PART`); -1 where none does."""
 
@@ -307,8 +310,10 @@ def signed(operand: Operand, sign: str) -> Operand | None:
 
 @cache
 def _signable(system: TypeSystem, sign: str) -> int:
-    """The types that take a sign."""
-    return sum(BIT[name] for name in system.prefixes[sign])
+    """The types that take a sign, also those that are not decided between some that do."""
+    signed = system.prefixes[sign]
+    among = sum(BIT[name] for name in UNDECIDED if signed.issuperset(members_of(system, name)))
+    return among | sum(BIT[name] for name in signed)
 
 
 def negated(operand: Operand) -> Operand | None:

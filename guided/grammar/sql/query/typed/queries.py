@@ -186,7 +186,7 @@ def deeper(query: Query) -> Query | None:
     if query.depth >= MOST_DEPTH or not frames.at_operand(query.top):
         return None
     heard = hear(query, "(")
-    inner = Operand(query.system, leading(query, ALL), no_query=is_first_of_any(query))
+    inner = leading(query, ALL)._replace(no_query=is_first_of_any(query))
     return heard and heard.pushed(inner)._replace(depth=query.depth + 1)
 
 

@@ -102,9 +102,9 @@ class BareColumn:
 
     def allowed(self, query: Query) -> Names:
         """Those that are in scope; before FROM all that a FROM can bind."""
-        return _but_parameters(query, self._allowed(query))
+        return _but_parameters(query, self._allowed(varied(query), _aliases(query)))
 
-    def _allowed(self, query: Query) -> Names:
+    def _allowed(self, query: Query, aliases: Mapping[str, str]) -> Names:
         if not do.open_column(query) or is_leaf(query):
             return _NONE
         if not self.variant and not (is_open(query) and query.top.plain and not query.top.waits):
@@ -115,10 +115,10 @@ class BareColumn:
             return Names(self.catalog.by_variant[self.variant], free, self.catalog.names)
         scopes = list(queries_in_scope(query))
         if not any(map(is_open, scopes)):
-            return self._bound(query, _visible(tuple([at.sources for at in scopes])))
+            return self._bound(query, _visible(tuple([at.sources for at in scopes])), aliases)
         found = self._awaited(query, scopes)
         if self.variant == 1:
-            found |= _aliases(query).keys()
+            found |= aliases.keys()
         free = self.catalog.forward and self.variant <= MOST_TRIED
         return Names(words_of(self._followed(query, found)), free and not held, self.catalog.names)
 
@@ -151,11 +151,10 @@ class BareColumn:
         """The columns that a FROM to come may bind, as they can be used."""
         return self.catalog.columns(_readings(self.catalog, query), at.named_tables)
 
-    def _bound(self, query: Query, visible: Words) -> Names:
+    def _bound(self, query: Query, visible: Words, aliases: Mapping[str, str]) -> Names:
         """Those that are in scope where no FROM is still to come: each has one type."""
         if self.variant != 1:
             return Names(words_of(()), False, self.catalog.names)
-        aliases = _aliases(query)
         if not aliases and not query.is_grouped and do.open_operand(query):
             return Names(visible, False, self.catalog.names)
         return Names(words_of(self._followed(query, {*visible.members, *aliases})), False, self.catalog.names)
@@ -202,10 +201,11 @@ class BareColumn:
         if self.catalog.is_never(name) or name in parameters(query.around):
             return None
         if not self.variant:
-            return _used(query, None, name, UNKNOWN)
+            return _used(varied(query), None, name, UNKNOWN)
         alias = _aliases(query).get(name) if self.variant == 1 else None
         if alias is not None:
             return do.read(do.untraced(query), alias)
+        query = varied(query)
         types = self._types(query, name)
         return _used(query, None, name, types[self.variant - 1]) if len(types) >= self.variant else None
 

@@ -7,7 +7,9 @@ It does so if all of them are constant, and refuses the query where one cannot b
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+from guided.grammar.attributed.kept import Last
 from guided.grammar.attributed.nodes import Action, Node, seq
 from guided.grammar.sql.query.typed import frames
 from guided.grammar.sql.query.typed.computed.digits import UNSURE, amount_of, amount_of_cast
@@ -43,15 +45,26 @@ def risky(query: Query) -> Query:
     return query._replace(computed=Computed.RISKY) if query.computed.is_whole else query
 
 
+_VARIED = Last[Query](lambda _: {})
+"""A place asks about all columns in turn."""
+
+
 def varied(query: Query) -> Query:
-    """Behind what is no constant."""
+    """Where what comes is no constant, and behind it."""
     if not query.computed:
         return query
-    frame, *around = (
-        one._replace(computed=False, part=-1) if isinstance(one, Operand) else one
-        for one in (query.frame, *query.around)
-    )
-    return query._replace(computed=Computed.NOT, frame=frame, around=tuple(around))
+    known = _VARIED.of(query)
+    if not known:
+        frame, *around = map(_varied, (query.frame, *query.around))
+        known["query"] = query._replace(computed=Computed.NOT, frame=frame, around=tuple(around))
+    found: Query = known["query"]
+    return found
+
+
+def _varied(frame: Any) -> Any:
+    if not isinstance(frame, Operand):
+        return frame
+    return frame._replace(computed=False, part=-1, goal=frame.wide or frame.goal, wide=0)
 
 
 def begin_part(query: Query) -> Query:
@@ -107,12 +120,15 @@ def called(query: Query, frame: Calling, kind: str) -> tuple[Query, int]:
     return (risky(query) if fails else query), digits
 
 
-def leading(query: Query, among: int) -> int:
-    """Of some types those with which the operand that comes needs no cast that may fail; all if these are literals."""
+def leading(query: Query, among: int) -> Operand:
+    """An expression that comes of some types, as the operand that the query reads or within that.
+
+    A constant is of those types with which that needs no cast that may fail; of all if these are literals.
+    """
     if not query.computed:
-        return among
+        return Operand(query.system, among)
     found = among & frames.leading(query.top)
-    return found if found & ~_UNTYPED else among
+    return Operand(query.system, found, wide=among) if found & ~_UNTYPED else Operand(query.system, among)
 
 
 def unless_computed(query: Query) -> Query | None:

@@ -64,6 +64,12 @@ SELECT CASE strftime(born, '%m') WHEN '01' THEN upper('a')::INTEGER END, NULLIF(
 SELECT CASE WHEN count(*) > 5 AND sum(1)::VARCHAR::INTEGER > 1 THEN 1 END, if(max(name) = 'a', max(name)::INTEGER, 0) FROM t
 SELECT substr(name, strpos(name, 'a') + 1, 3), name[length(name)], split_part(name, '-', -1), array_to_string(tags, ',') FROM t
 SELECT id FROM t WHERE name LIKE '%' || name || '%' OR name LIKE CAST(id AS VARCHAR) || '%' OR name ILIKE left(name, 3)
+SELECT -CAST(name AS INTEGER), -CAST((t.name) AS INTEGER), -CAST(replace(name, ',', '') AS INTEGER) FROM t
+SELECT id FROM t WHERE id > 1 AND 5 < CAST(name AS INTEGER) AND 5 < CAST(substr(name, 1, 2) AS INTEGER)
+SELECT id FROM t WHERE id > 1 AND EXTRACT(year FROM CAST(name AS DATE)) = 2024 AND year(CAST(name AS DATE)) = 2024
+SELECT substr(name, 1, CAST(name AS INTEGER)), -CAST((SELECT max(name) FROM t) AS INTEGER) FROM t
+SELECT -CAST(max(name) AS INTEGER), substr('a', CAST(min(name) AS INTEGER)) FROM t
+SELECT -(SELECT max(id) FROM t), id, -(SELECT max(born - DATE '2024-01-01') FROM t) FROM t
 """.strip().splitlines()
 FAILING_PARTS = """
 SELECT -upper('a')::INTEGER
@@ -86,6 +92,9 @@ SELECT -upper('a')::INTEGER[]::VARCHAR::INTEGER
 SELECT NULLIF(-0.5 = upper('a'), TRUE)
 VALUES (NULLIF(upper('a')::INTEGER, 1)), ((SELECT 1))
 SELECT '{}'::JSON ->> upper('a')::INTEGER::VARCHAR
+SELECT -CAST(upper('a') AS INTEGER)
+SELECT 'a' AS n, -CAST(n AS INTEGER) FROM t
+SELECT -CAST((lower('a')) AS INTEGER), id FROM t
 """.strip().splitlines()
 BEGUN = """
 VALUES (999999999 * 999999999
@@ -103,6 +112,9 @@ SELECT -TRY_CAST(
 SELECT [1] = [2] AND [ifnull(
 SELECT NULLIF('a' || 'b' ||
 SELECT -CASE 1 IN LEAST(NULL) ::
+SELECT -CAST(upper('a')
+SELECT -CAST(name
+SELECT -CAST((t.
 """.strip().splitlines()
 BEGINNINGS = (
     "VALUES (", "VALUES (1, ", "FROM range(", "FROM unnest(", "FROM generate_series(1, ", "SELECT -", "SELECT CASE WHEN",
