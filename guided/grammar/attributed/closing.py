@@ -225,7 +225,6 @@ class Closing:
                     yield terminal.after(attribute, ""), kind.shortest
                     return
                 # What is behind one that is not heard is behind each.
-                found = sorted(values.members, key=lambda value: (len(value), value))
-                for value in found if hears else found[:1]:
+                for value in values.shortest_first if hears else values.shortest_first[:1]:
                     quoted = "'" + value.replace("'", "''") + "'"
                     yield terminal.after(attribute, value), quoted if form is LiteralForm.STRING else value

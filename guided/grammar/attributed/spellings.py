@@ -30,7 +30,8 @@ class Spellings:
         assert first is not None, pattern
         self.sorted: tuple[bytes, ...] = (first,)
         """An example, as the first that a search for a short text tries."""
-        self.members: frozenset[str] = frozenset((first.decode(),))
+        self.shortest_first: tuple[str, ...] = (first.decode(),)
+        self.members: frozenset[str] = frozenset(self.shortest_first)
         """The same."""
         self.longest = len(first) + _LONGER
         """More bytes than the short end of any beginning has."""

@@ -12,7 +12,7 @@ __all__ = ["Words", "union", "words_of"]
 class Words:
     """Words, each once, in the order of their bytes; equal sets are one object (`words_of`)."""
 
-    __slots__ = ("longest", "longest_quoted", "members", "sorted")
+    __slots__ = ("_shortest_first", "longest", "longest_quoted", "members", "sorted")
 
     def __init__(self, members: frozenset[str]) -> None:
         self.members = members
@@ -21,12 +21,24 @@ class Words:
         """The bytes of the longest word."""
         self.longest_quoted = max((len(word) + word.count(b"'") for word in self.sorted), default=0)
         """The same in quotes, where those within are doubled."""
+        self._shortest_first: tuple[str, ...] | None = None
 
     def __contains__(self, word: str) -> bool:
         return word in self.members
 
     def __len__(self) -> int:
         return len(self.sorted)
+
+    @property
+    def shortest_first(self) -> tuple[str, ...]:
+        """The words by their length; those of one length in order.
+
+        >>> words_of(["11", "2", "1"]).shortest_first
+        ('1', '2', '11')
+        """
+        if self._shortest_first is None:
+            self._shortest_first = tuple(sorted(self.members, key=lambda word: (len(word), word)))
+        return self._shortest_first
 
     def begins(self, prefix: bytes) -> bool:
         """Does any word begin so?

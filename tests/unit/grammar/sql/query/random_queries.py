@@ -55,12 +55,16 @@ RARE = [
 """Words and signs that lead to clauses which are rare where each terminal is as likely."""
 
 
-def begun(rng: random.Random, language: AttributedLanguage, most: int, *, rare: bool = False) -> tuple[str, At]:
-    """A text of at most so many lexemes that some query begins with, and the state behind it.
+def begun(
+    rng: random.Random, language: AttributedLanguage, most: int, *, text: str = "", rare: bool = False
+) -> tuple[str, At]:
+    """A text of at most so many lexemes more that some query begins with, and the state behind it.
 
     ``rare``: some of the words of rare clauses are taken more often.
     """
-    at, text = language.start, ""
+    start = read(language, language.start, text)
+    assert start is not None, text
+    at = start
     favoured, share = (rng.sample(RARE, 5), rng.random()) if rare else ([], 0.0)
     for _ in range(most):
         place = language.resolved(at)

@@ -168,21 +168,8 @@ def test_few_random_texts_have_constants_that_fail(language: AttributedLanguage,
     failed, count = 0, some(600, 60)
     for seed in range(count):
         rng = random.Random(f"computed/{seed}")
-        text = BEGINNINGS[seed % len(BEGINNINGS)]
-        at = random_queries.read(language, language.start, text)
-        for _ in range(rng.choice([3, 6, 12, 20])):
-            assert at is not None
-            place = language.resolved(at)
-            assert place is not None
-            opens = list(place.opens)
-            rng.shuffle(opens)
-            for open_ in opens:
-                written = None if open_.terminal is None else random_queries.lexeme(rng, language, open_)
-                after = None if written is None else random_queries.read(language, at, f" {written}")
-                if after is not None and language.resolved(after) is not None:
-                    at, text = after, f"{text} {written}"
-                    break
-        assert at is not None
+        begins = BEGINNINGS[seed % len(BEGINNINGS)]
+        text, at = random_queries.begun(rng, language, rng.choice([3, 6, 12, 20]), text=begins)
         end = language.end(at)
         assert end is not None and len(end) <= language.price(at), text
         try:
