@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from functools import lru_cache
 
-__all__ = ["Words", "union", "words_of"]
+__all__ = ["Words", "numbers_between", "union", "words_of"]
 
 
 class Words:
@@ -87,6 +87,16 @@ def _of(members: frozenset[str]) -> Words:
 def words_of(members: Iterable[str]) -> Words:
     """The set of these words."""
     return _of(members if isinstance(members, frozenset) else frozenset(members))
+
+
+@lru_cache(maxsize=1024)
+def numbers_between(low: int, high: int) -> Words:
+    """The whole numbers from one to another.
+
+    >>> numbers_between(9, 11).shortest_first
+    ('9', '10', '11')
+    """
+    return words_of(map(str, range(low, high + 1)))
 
 
 @lru_cache(maxsize=65536)

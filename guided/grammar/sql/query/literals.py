@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from guided.grammar.attributed.lexis import Lexis
 from guided.grammar.attributed.nodes import Names
-from guided.grammar.attributed.words import Words, words_of
+from guided.grammar.attributed.words import Words, numbers_between, words_of
 from guided.grammar.sql.query import limits
 from guided.grammar.sql.query.kinds import read_atom
 from guided.grammar.sql.query.relations import ROW_NAMES
@@ -57,7 +57,7 @@ class WholeNumber:
     label = "a whole number"
     shortest = "1"
 
-    _SOME = words_of(str(number) for number in range(10_000))
+    _SOME = numbers_between(0, 9_999)
 
     def allowed(self, query: Query) -> Words | None:
         """Numbers below ten thousand."""
@@ -90,7 +90,7 @@ class Size:
 
     def __init__(self, low: int, high: int) -> None:
         self.shortest = str(low)
-        self._some = words_of(str(number) for number in range(low, high + 1))
+        self._some = numbers_between(low, high)
 
     def allowed(self, query: Query) -> Words | None:
         """Those between."""

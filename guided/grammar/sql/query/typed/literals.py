@@ -5,7 +5,7 @@ from __future__ import annotations
 from guided.grammar.attributed.nodes import Literal, LiteralForm
 from guided.grammar.attributed.spellings import Spellings
 from guided.grammar.attributed.states import ANY
-from guided.grammar.attributed.words import Words, words_of
+from guided.grammar.attributed.words import Words, numbers_between, words_of
 from guided.grammar.sql.query.days import DAY
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed import clauses, frames
@@ -225,7 +225,7 @@ class Size:
 
     def __init__(self, low: int, high: int) -> None:
         self.shortest = str(low)
-        self._values = words_of(str(number) for number in range(low, high + 1))
+        self._values = numbers_between(low, high)
 
     def allowed(self, query: Query) -> Words | Spellings | None:
         """The same everywhere."""
@@ -274,7 +274,7 @@ class Scale:
 
     def allowed(self, query: Query) -> Words | Spellings | None:
         """Not more than there are."""
-        return words_of(str(number) for number in range(self.low, min(self.high, query.digits) + 1))
+        return numbers_between(self.low, min(self.high, query.digits))
 
     def after(self, query: Query, text: str) -> Query | None:
         """The query as it was before the digits."""
