@@ -530,8 +530,8 @@ def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:
         for (word, given), goal in _fields(dialect).items()
     ]  # fmt: skip
     extract = seq(
-        words("EXTRACT"),
         begin_whole,
+        words("EXTRACT"),
         Action(do.heard("extract")),
         Action(_begin_extract),
         _OPEN,
@@ -546,10 +546,10 @@ def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:
             for word, name in (("BOTH", "btrim"), ("LEADING", "ltrim"), ("TRAILING", "rtrim"))
         ),
     )
-    trim = seq(words("TRIM"), begin_text, Action(do.untraced), _OPEN, trims, _CLOSE)
+    trim = seq(begin_text, words("TRIM"), Action(do.untraced), _OPEN, trims, _CLOSE)
     narrow = seq(Action(_begin_narrow(_texts(dialect)), _TO_COME), expression, Action(do.end))
     position = seq(
-        words("POSITION"), begin_whole, Action(do.untraced), _OPEN, narrow, words("IN"), narrow,
+        begin_whole, words("POSITION"), Action(do.untraced), _OPEN, narrow, words("IN"), narrow,
         result(dialect.whole, "position"), _CLOSE,
     )  # fmt: skip
     place = seq(Action(do.begin(only(*dialect.wholes)), _TO_COME), Action(begin_part), expression, Action(do.end))
@@ -561,7 +561,7 @@ def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:
         several_arguments = choice(several_arguments, seq(Action(_of_text), COMMA, found))
         part = choice(part, seq(Action(_of_text), words("FROM"), Action(do.heard("from")), found))
     substring = seq(
-        Action(do.hears("substr")), words("SUBSTRING"), begin_text, Action(calling("substr")), _OPEN,
+        Action(do.hears("substr")), begin_text, words("SUBSTRING"), Action(calling("substr")), _OPEN,
         _argument(expression), choice(several_arguments, part), Action(_end_substring), _CLOSE,
     )  # fmt: skip
     several = [
@@ -572,7 +572,7 @@ def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:
         for word, types in (("COALESCE", ALL), ("GREATEST", SORTABLE), ("LEAST", SORTABLE))
     ]  # fmt: skip
     nullif = seq(
-        words("NULLIF"), Action(may_be_null), Action(alternatives.begin_alternatives("nullif")), _OPEN,
+        Action(may_be_null), words("NULLIF"), Action(alternatives.begin_alternatives("nullif")), _OPEN,
         Action(alternatives.alternative(SORTABLE)), Action(begin_part), expression,
         Action(alternatives.begin_nullif), _COMMA, expression,
         Action(alternatives.end_nullif), Action(alternatives.end_alternatives("nullif")), _CLOSE,

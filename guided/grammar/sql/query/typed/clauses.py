@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from guided.grammar.sql.query.relations import EVERY
 from guided.grammar.sql.query.typed.changes import end
 from guided.grammar.sql.query.typed.frames import CONDITION, PATH, UNKNOWN, Operand
@@ -30,7 +32,7 @@ __all__ = [
     "begin_order", "begin_order_term", "begin_qualify", "begin_select", "begin_table", "begin_where", "bound",
     "comma", "distinct", "end_distinct_on", "end_group_term", "end_item", "end_items", "end_on", "end_order_term",
     "end_value", "enter_count", "enter_lateral", "enter_recursive_table", "enter_source", "enter_table", "group_all",
-    "grouped", "has_demanded", "has_none", "has_window", "is_free", "is_of_distinct_on", "is_sortable",
+    "grouped", "has_demanded", "has_none", "has_window", "is_emptied", "is_free", "is_of_distinct_on", "is_sortable",
     "lacks_columns", "leave_count", "leave_source", "leave_table", "may_be_distinct", "may_be_written", "may_count",
     "may_enter", "may_have_values", "may_join", "may_order", "may_star", "next_item", "order_all", "settled_sources",
     "stands_for_demanded", "term_of", "wants_table",
@@ -270,6 +272,12 @@ def has_none(query: Query) -> bool:
     return not any(
         output.star in ("", where) and name not in output.excluded for output in stars for where, name in columns
     )
+
+
+def is_emptied(query: Query, name: str, columns: Iterable[str | None]) -> bool:
+    """Does ``name.*`` exclude all columns of a source that goes by the name?"""
+    all_ = frozenset(columns)
+    return any(one.star == name and one.excluded and all_ <= one.excluded for one in query.outputs)
 
 
 def begin_on(query: Query) -> Query:

@@ -479,7 +479,7 @@ def _bracketed(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule)
     then = seq(words("THEN"), Action(alternatives.alternative()), body, Action(alternatives.end_alternative))
     when = seq(words("WHEN"), Action(alternatives.begin_when), body, Action(do.end), then)
     case = seq(
-        words("CASE"), Action(may_be_null), Action(alternatives.begin_alternatives("case")),
+        Action(may_be_null), words("CASE"), Action(alternatives.begin_alternatives("case")),
         maybe(Action(alternatives.begin_subject), body, Action(alternatives.end_subject)), when, Star(when),
         maybe(words("ELSE"), Action(do.heard("else")), Action(alternatives.alternative()), body,
               Action(alternatives.end_alternative)),

@@ -56,10 +56,11 @@ def _fits(query: Query, name: str, *, joined: bool) -> bool:
     return all(clauses.admits(query, column, kind, joined=joined) for column, kind in types.items())
 
 
-def _can_be_listed(query: Query, waiting: dict[str, str], kinds: Iterable[str]) -> bool:
-    """Is there a column for each that waits?"""
+def _can_be_listed(query: Query, waiting: dict[str, str], kinds: Iterable[str], taken: Iterable[str] = ()) -> bool:
+    """Is there a column for each that waits behind those that are listed?"""
     left = list(kinds)
-    if len(waiting) > len(left) or (query.aggregated and waiting and not all(map(clauses.is_sortable, left))):
+    most = len(left) - clauses.is_emptied(query, query.name, (*taken, *waiting))
+    if len(waiting) > most or (query.aggregated and waiting and not all(map(clauses.is_sortable, left))):
         return False
     # What fits the narrower of two that are not decided fits the wider as well, so none needs a second try.
     for wanted in sorted(filter(None, waiting.values()), key=lambda kind: len(UNDECIDED.get(kind, ()))):
@@ -144,14 +145,16 @@ def _renamed(query: Query, name: str, *, joined: bool) -> Query | None:
     assert relation is not None
     if place >= len(relation.columns) or name in query.system.undefinable:
         return None
-    taken = [known for known, _ in relation.columns[:place]]
+    taken = [known or "" for known, _ in relation.columns[:place]]
     kind = relation.columns[place][1]
     if name in taken or not clauses.admits(query, name, kind, joined=joined):
         return None
     waiting = {one: wanted for one, wanted in _waiting(query, query.name).items() if one not in taken}
     wanted = waiting.pop(name, "")
     rest = relation.columns[place + 1 :]
-    if not stands_for(query.system, wanted, kind) or not _can_be_listed(query, waiting, (other for _, other in rest)):
+    if not stands_for(query.system, wanted, kind):
+        return None
+    if not _can_be_listed(query, waiting, (other for _, other in rest), (*taken, name)):
         return None
     columns = (*relation.columns[:place], (name, kind), *rest)
     return query._replace(relation=Relation(columns), cell=place + 1)

@@ -50,7 +50,7 @@ def records(dialect: TypedDialect, body: Node) -> Node:
         seq(words("AS"), Name(_Alias(known))), Name(_Alias(known, dialect.keywords))
     )  # fmt: skip
     column = seq(Name(_Column(known)), _type(dialect))
-    more = Star(seq(_COMMA, column), lambda query: bool(_missing(query)))
+    more = Star(seq(_COMMA, column), _lacks_column)
     return seq(maybe(words("LATERAL")), calls, named, _OPEN, column, more, Action(_listed), _CLOSE)
 
 
@@ -89,6 +89,13 @@ def _missing(query: Query) -> list[str]:
     return sorted(name for name in _waiting(query) if name not in listed)
 
 
+def _lacks_column(query: Query) -> bool:
+    """Must one more be listed?"""
+    assert query.relation is not None
+    columns = (name for name, _ in query.relation.columns)
+    return bool(_missing(query)) or clauses.is_emptied(query, query.name, columns)
+
+
 def _may_be(query: Query, name: str, kind: str) -> bool:
     """May a column of a name have a type?"""
     wanted = _waiting(query).get(name)
@@ -113,7 +120,7 @@ def _typed(kind: str) -> do.Change:
 
 def _listed(query: Query) -> Query | None:
     """Behind the last column: what waits for the source has its column."""
-    return None if _missing(query) else with_source(query, query.name)
+    return None if _lacks_column(query) else with_source(query, query.name)
 
 
 class _Alias:

@@ -125,6 +125,7 @@ def _fits(query: Query, alias: str, kind: str, column: str | None) -> bool:
     columns = {pending.column for pending in waiting}
     return (
         alias not in query.own_names
+        and not clauses.is_emptied(query, alias, columns)
         and columns <= ({column} if column is not None else columns)
         and len(columns) <= 1
         and all(stands_for(query.system, pending.type, kind) for pending in waiting)

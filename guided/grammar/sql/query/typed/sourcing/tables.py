@@ -133,6 +133,8 @@ class SchemaName:
 
 def _has(relation: Relation, query: Query, qualifier: str) -> bool:
     """Has a relation the columns that wait with a qualifier, of their types?"""
+    if clauses.is_emptied(query, qualifier, (column for column, _ in relation.columns)):
+        return False
     types = relation.types
     return all(
         pending.column == EVERY

@@ -100,6 +100,8 @@ SELECT * RENAME (fare AS price) EXCLUDE (city) FROM rides
 SELECT fare FROM (SELECT * RENAME (fare AS price) FROM rides)
 SELECT * REPLACE (SUM(fare) AS fare) FROM rides
 SELECT * EXCLUDE (a) FROM (SELECT 1 AS a)
+SELECT z.* EXCLUDE (a) FROM (SELECT 1 AS a) AS z
+SELECT z.* EXCLUDE (a) FROM (VALUES (1)) AS z (a)
 SELECT fare FROM (SELECT * EXCLUDE (fare) FROM rides)
 SELECT 1 IN (SELECT * EXCLUDE (fare) FROM rides)
 FROM rides WHERE fare > 1 SELECT city

@@ -34,10 +34,22 @@ FROM t SEMI JOIN t AS
 SELECT lower(x), y FROM t SEMI JOIN (WITH
 SELECT lower(x), u.y FROM t ANTI JOIN (SELECT
 SELECT lower(x), y FROM t SEMI JOIN (SELECT '' AS x) AS z ON
+SELECT z.* EXCLUDE (a) FROM t
+SELECT z.* EXCLUDE (a, b) FROM (SELECT 1 AS a, 2 AS b) AS
+SELECT z.* EXCLUDE (b) FROM (VALUES (1, 2)) AS z (
+SELECT z.* EXCLUDE (a) FROM (VALUES (1, 2)) AS z (b
+SELECT s.* EXCLUDE (id, name, day) FROM s
 """.strip().splitlines()
-"""QUALIFY has a window, ON a condition, and what SEMI JOIN joins defines no names."""
-NOWHERE = ("((((((((((((FROM (SELECT GROUPING(", "SELECT rank() OVER (ORDER BY (SELECT 1 FROM t QUALIFY\t")
-"""So deep no source could follow with a column, and what defines a window has none."""
+"""QUALIFY has a window, ON a condition, what SEMI JOIN joins defines no names, and a star leaves a column."""
+NOWHERE = (
+    "((((((((((((FROM (SELECT GROUPING(",
+    "SELECT rank() OVER (ORDER BY (SELECT 1 FROM t QUALIFY\t",
+    "FROM range(TRIM\t",
+    "VALUES (0 <> TRIM\t",
+    "VALUES (EXTRACT(year FROM CASE\t",
+)
+"""So deep no source could follow with a column, what defines a window has none, and what is computed has no such
+operand."""
 POSTGRESQL = """
 SELECT x FROM (VALUES (TRIM(+ TIMESTAMP
 SELECT GROUPING(t.shape)
@@ -84,7 +96,7 @@ def test_the_end_of_times_is_near(language: AttributedLanguage, text: str) -> No
 
 @pytest.mark.parametrize("language", ["duckdb"], indirect=True)
 @pytest.mark.parametrize("text", DUCKDB)
-def test_the_end_of_half_joins_is_near(language: AttributedLanguage, text: str) -> None:
+def test_the_end_of_other_clauses_is_near(language: AttributedLanguage, text: str) -> None:
     check_end(language, text)
 
 
