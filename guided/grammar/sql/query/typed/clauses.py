@@ -22,12 +22,13 @@ from guided.grammar.sql.query.typed.scope import (
     remaining,
     type_of,
     unbound,
+    wanting,
 )
 from guided.grammar.sql.query.typed.types import ALL, BIT, LITERALS, OTHER, SORTABLE, settled, settling
 from guided.grammar.sql.query.typed.undecided import stands_for
 
 __all__ = [
-    "UNNAMED", "admits", "all_columns", "all_columns_of", "all_rows", "begin_distinct_on", "begin_from",
+    "UNNAMED", "admits", "all_columns", "all_columns_of", "all_rows", "awaits_table", "begin_distinct_on", "begin_from",
     "begin_group", "begin_group_term", "begin_groupings", "begin_having", "begin_item", "begin_limit", "begin_on",
     "begin_order", "begin_order_term", "begin_qualify", "begin_select", "begin_table", "begin_where", "bound",
     "comma", "distinct", "end_distinct_on", "end_group_term", "end_item", "end_items", "end_on", "end_order_term",
@@ -179,6 +180,11 @@ def stands_for_demanded(query: Query) -> bool:
 def wants_table(query: Query) -> bool:
     """Is it the columns of a table that are demanded, which no sub-query has?"""
     return stands_for_demanded(query) and not may_be_written(query.goals or ())
+
+
+def awaits_table(query: Query) -> bool:
+    """Does a column wait whose name no sub-query gives?"""
+    return any(pending.column in query.system.undefinable for pending in wanting(query))
 
 
 def has_demanded(query: Query, relation: Relation) -> bool:

@@ -51,8 +51,9 @@ def wanted(query: Query) -> list[tuple[str, str]]:
     taken = {output.name for output in query.outputs}
     found: dict[str, str] = {}
     for pending in missing:
-        named = pending.column != EVERY and not clauses.is_of_distinct_on(query, pending.column)
-        if pending.qualifier == qualifier and named and pending.column not in taken:
+        if pending.column == EVERY or pending.column in taken or pending.column in query.system.undefinable:
+            continue
+        if pending.qualifier == qualifier and not clauses.is_of_distinct_on(query, pending.column):
             found[pending.column] = narrower(pending.type, found.get(pending.column, ""))
     # What waits without a qualifier as well USING makes one of two columns, which must be of one type.
     shared = {pending.column for pending in around.pending if pending.qualifier is None}

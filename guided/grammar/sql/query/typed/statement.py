@@ -289,7 +289,11 @@ def _source(
 ) -> Node:
     table = _table(dialect, catalog, joined=joined, nullable=nullable)
     derived = _derived(dialect, query, joined=joined)
-    return Choice((table, derived), lambda query: 0 if clauses.wants_table(query) else -1)
+
+    def preferred(query: Query) -> int:
+        return 0 if clauses.wants_table(query) or clauses.awaits_table(query) else -1
+
+    return Choice((table, derived), preferred)
 
 
 def _derived(dialect: TypedDialect, query: Node, *, lateral: bool = False, joined: bool = False) -> Node:

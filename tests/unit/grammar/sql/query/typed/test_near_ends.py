@@ -120,6 +120,14 @@ def test_a_row_as_a_value_goes_by_a_short_name() -> None:
     check_end(query_language(schema, forward=False), "(TABLE ref_feature_types UNION SELECT ROW_TO_JSON")
 
 
+@pytest.mark.parametrize("dialect", ["postgresql", "duckdb"])
+@pytest.mark.parametrize("begun", ['SELECT x."current_date"', 'SELECT 1, u."current_date", x."current_date" FROM t AS'])
+def test_a_column_that_no_query_can_name_is_of_a_table(dialect: str, begun: str) -> None:
+    # Beside so long a name a sub-query counts as shorter than a table.
+    tables = (Table("t", (Column("current_date", "TEXT"), Column("y" * 60, "INTEGER"))), Table("z" * 60, ()))
+    check_end(query_language(DatabaseSchema(tables, dialect=dialect)), begun)
+
+
 def check_end(language: AttributedLanguage, text: str) -> None:
     at = random_queries.read(language, language.start, text)
     assert at is not None
