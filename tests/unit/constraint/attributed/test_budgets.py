@@ -33,7 +33,7 @@ QUERY = (
     "FROM singer AS T1 JOIN concert AS T2 ON T1.singer_id = T2.concert_id WHERE T1.name LIKE 'Jo%' ORDER BY T1.age"
 )
 SPACED = [b" " + piece.encode() for piece in PIECES if piece.isalpha()]
-VOCABULARIES = {"pieces": [piece.encode() for piece in dict.fromkeys(PIECES)], "words": SPACED, "bytes": []}
+VOCABULARIES = {"pieces": [piece.encode() for piece in each(dict.fromkeys(PIECES), 3)], "words": SPACED, "bytes": []}
 
 
 def vocabulary_of(name: str) -> guided.Vocabulary:
