@@ -26,7 +26,7 @@ from guided.kernels.masking import tracks as kernels
 from guided.kernels.masking.tracks import Left, Mode
 from guided.serving.matcher import Matcher
 
-__all__ = ["Entry", "Place", "Tracks", "entry"]
+__all__ = ["FREE", "Entry", "Place", "Tracks", "entry", "tokens_of"]
 
 FREE = 0
 """The line of rows without constraint."""
@@ -80,6 +80,12 @@ def _written(numbers: memoryview, at: int, track: Track, matcher: Matcher) -> by
     return used.ljust(kernels.NAME_AT, b"\0") + name if name else used
 
 
+def tokens_of(given_back: bytes) -> list[int]:
+    """The tokens of `Tracks.give_back`."""
+    tokens: list[int] = (np.frombuffer(given_back, np.int64) & kernels.ENDED - 1).tolist()
+    return tokens
+
+
 class Tracks:
     """So many rows at most, each as wide as the engine's; for one thread."""
 
@@ -95,9 +101,12 @@ class Tracks:
         self._order = np.zeros(0, np.int64)
         self.note: Callable[[int, int], bool] = partial(kernels.note, self._lines, self._masks)
         """Note the token that is sampled from a line's mask; False for what it does not allow, and for ends of text."""
-        # An entry of these costs a third of an array's.
+        # An entry, or a slice, of these costs a third of an array's.
         self.numbers = self._lines.reshape(-1).data
         self._left_numbers = self._left.reshape(-1).data
+        self._token_numbers = self._tokens.reshape(-1).data
+        self._name_bytes = self._names.reshape(-1).data
+        self._mask_words = self._masks.reshape(-1).data
         self._constraints: list[Constraint | None] = [None] * (rows + 1)
         """Whose kernels may go on, by line."""
         self._locks: list[RLock | None] = [None] * (rows + 1)
@@ -119,27 +128,31 @@ class Tracks:
         self._ends[line], self._backs[line] = text.ends, text.back
         at = line * kernels.FIELDS
         self.numbers[at : at + kernels.FIELDS] = text.numbers
-        self._names[line].data[: len(text.names)] = text.names
+        self._write_names(line, text.names)
         if text.mask is not None:
             self.show(line, text.mask)
         return Place(self, line, text.matcher)
 
-    def give_back(self, place: Place) -> NDArray[np.int64]:
-        """Let a line go: the tokens, the noted one as well, of which its matcher does not know (`Matcher.note_all`)."""
-        line, at = place.line, place.line * kernels.FIELDS
+    def _write_names(self, line: int, names: bytes) -> None:
+        at = line * kernels.POOL
+        self._name_bytes[at : at + len(names)] = names
+
+    def give_back(self, place: Place) -> bytes:
+        """Let a line go: the tokens, the noted one as well, of which its matcher does not know, for `tokens_of`."""
+        line, at, begin = place.line, place.line * kernels.FIELDS, place.line * (kernels.MOST + 1)
         numbers = self.numbers
         n = 0 if numbers[at + kernels.MODE] == Mode.OUTSIDE else numbers[at + kernels.N_TOKENS]
         if numbers[at] >= 0:
-            self._tokens[line, n] = numbers[at]
+            self._token_numbers[begin + n] = numbers[at]
             n += 1
         numbers[at], numbers[at + kernels.MODE] = kernels.UNKNOWN, Mode.OUTSIDE
         self._constraints[line] = self._locks[line] = None
         self._unused.append(line)
-        return self._tokens[line, :n] & kernels.ENDED - 1
+        return self._token_numbers[begin : begin + n].tobytes()
 
-    def seat(self, places: Sequence[Place | None]) -> None:
-        """From now on rows are of these lines, in this order; None: without constraint."""
-        self._order = np.array([FREE if place is None else place.line for place in places], np.int64)
+    def seat(self, lines: Sequence[int]) -> None:
+        """From now on rows are of these lines, in this order; `FREE`: without constraint."""
+        self._order = np.array(lines, np.int64)
         self._is_seated = False
 
     def go_on(self) -> list[int]:
@@ -207,9 +220,11 @@ class Tracks:
         """Write a line's mask."""
         self._has_changed = True
         self.numbers[line * kernels.FIELDS + kernels.CHANGED] = 1
-        row, words = self._masks[line], mask[1]
-        row[: words.size] = words
-        row[words.size :] = 0
+        words, width = mask[1], self._masks.shape[1]
+        at = line * width
+        self._mask_words[at : at + words.size] = words.data
+        if words.size < width:
+            self._masks[line, words.size :] = 0
 
     def copy(self, out: NDArray[np.uint32]) -> None:
         """Copy the masks that have changed to the first rows of ``out``, to which nobody else writes."""
@@ -277,4 +292,4 @@ class Place:
             return
         tracks._backs[self.line] = track.back
         names = _written(numbers, at, track, self._matcher)
-        tracks._names[self.line].data[: len(names)] = names
+        tracks._write_names(self.line, names)

@@ -153,7 +153,7 @@ def _go_on(constraint: Constraint, text: bytes) -> None:
 
     tracks = Tracks(1, constraint.vocabulary.n_words)
     place = tracks.take(entry(Matcher(constraint), constraint.kept_row(constraint.start)))
-    tracks.seat([place])
+    tracks.seat([place.line])
     place.note(text[0])
     tracks.go_on()
     tracks.copy(np.zeros((1, constraint.vocabulary.n_words), np.uint32))

@@ -24,7 +24,7 @@ from guided.serving import metrics
 from guided.serving.compilation import compiler_for
 from guided.serving.matcher import Matcher, kept_masks, step
 from guided.serving.requests import Request
-from guided.serving.tracks import Entry, Place, Tracks, entry
+from guided.serving.tracks import FREE, Entry, Place, Tracks, entry, tokens_of
 from guided.serving.vllm.applying import StepMasks, everything
 from guided.serving.vllm.asked import asked, asked_by_name, most_tokens
 from guided.tokenset import n_words
@@ -53,7 +53,7 @@ class GuidedGrammar(StructuredOutputGrammar):
         """What a line holds of it, where that was found before the first step."""
         self.place: Place | None = None
         """Where the request is among those of a step, while it is."""
-        self._late: NDArray[np.int64] | None = None
+        self._late = b""
         """Tokens of which the matcher was not told when it was no more: mostly nobody asks again."""
 
     @property
@@ -66,9 +66,9 @@ class GuidedGrammar(StructuredOutputGrammar):
             if token >= 0:
                 place.forget()
                 self._settle(token)
-        elif self._late is not None:
-            self._matcher.note_all(self._late.tolist())
-            self._late = None
+        elif self._late:
+            self._matcher.note_all(tokens_of(self._late))
+            self._late = b""
         return self._matcher
 
     def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:
@@ -145,11 +145,11 @@ class GuidedGrammar(StructuredOutputGrammar):
         mask = self.kept_row()
         self._first = None if self.failed else entry(self._matcher, mask)
 
-    def sit(self, tracks: Tracks) -> Place:
-        """Take a place among the requests of a step."""
+    def sit(self, tracks: Tracks) -> int:
+        """Take a place among the requests of a step: its line."""
         self.place = tracks.take(self._first or entry(self.matcher, None))
         self._first = None
-        return self.place
+        return self.place.line
 
     def leave(self, tracks: Tracks) -> None:
         """Give it back, if there is one."""
@@ -193,14 +193,12 @@ class GuidedBackend(StructuredOutputBackend):
         self._rows: NDArray[np.uint32] | None = None
         self._shown = np.zeros((0, 0), np.int32).view(StepMasks)
         self._tracks: Tracks | None = None
-        self._seated: list[GuidedGrammar | None] = []
-        """Whose masks the rows hold."""
         self._by_line: dict[int, GuidedGrammar] = {}
         self.requests: list[Any] = []
-        """Those of the last step, where whoever asked for it says so and each has a grammar: the next one's may be the
-        same, and then `fill_again` is enough."""
+        """Those of the last step, where each has a grammar: the next one's may be the same, and then `fill_again` is
+        enough."""
         self._asked: list[Any] = []
-        """Those of the last step that was told of any."""
+        """Those of the last step: while they are here, their ids are nobody else's."""
         self.lines: dict[int, int] = {}
         """By the ids of its requests, the lines of those that have a grammar, for `note`."""
         self.note: Callable[[int, int], bool] = _notes_nothing
@@ -235,8 +233,8 @@ class GuidedBackend(StructuredOutputBackend):
 
     def allocate_token_bitmask(self, max_num_seqs: int) -> torch.Tensor:
         """The masks of a step, ``int32[max_num_seqs, words]``, all ones; the view onto it is made here, once."""
-        self._seat([])
-        self.requests, self.lines = [], {}
+        if self._tracks is not None:
+            self._seat([], _nothing, self._tracks)
         self._masks = torch.full((max_num_seqs, n_words(self.vocab_size)), -1, dtype=torch.int32)
         self._rows = mask_rows(self._masks)
         self._shown = self._rows[:0].view(np.int32, StepMasks)
@@ -246,33 +244,22 @@ class GuidedBackend(StructuredOutputBackend):
 
     def fill_step(
         self,
-        grammars: Sequence[GuidedGrammar | None],
+        requests: Sequence[Any],
+        grammar_of: Callable[[Any], GuidedGrammar | None],
         masks: torch.Tensor,
         threads: int = 1,
-        requests: Sequence[Any] = (),
     ) -> None:
         """Write the masks of a step, one row a request; None, and a text that is over, is a row without constraint.
 
         Between two steps nobody else may write to the masks that were allocated last: a row whose mask stays is left as
-        it is.  ``requests`` are whose rows they are, where that is said.
+        it is.  There a request that had a grammar in the last step is not asked for it again.
         """
-        self.requests, self.lines = [], {}
-        if masks is not self._masks or self._tracks is None or self._rows is None:
-            others = mask_rows(masks)[: len(grammars)]
-            write_rows(_rows_of(grammars, others.shape[1], threads), others, threads)
+        if masks is not self._masks or self._tracks is None:
+            others = mask_rows(masks)[: len(requests)]
+            write_rows(_rows_of([*map(grammar_of, requests)], others.shape[1], threads), others, threads)
             return
-        if self._seated != grammars:
-            self._seat(grammars)
+        self._seat(requests, grammar_of, self._tracks)
         self.fill_again(threads)
-        # By identity: that of a request which has a grammar here is nobody else's.
-        self._asked = [*requests]
-        self.lines = {
-            id(request): grammar.place.line
-            for request, grammar in zip(requests, grammars, strict=False)
-            if grammar is not None and grammar.place is not None
-        }
-        if len(self.lines) == len(requests):
-            self.requests = self._asked
 
     def fill_again(self, threads: int = 1) -> None:
         """Write the masks of a step of the same requests as the last one."""
@@ -283,18 +270,23 @@ class GuidedBackend(StructuredOutputBackend):
             self._take(left, rows.shape[1], threads)
         tracks.copy(rows)
 
-    def _seat(self, grammars: Sequence[GuidedGrammar | None]) -> None:
-        tracks = self._tracks
-        if tracks is None:
-            return
-        stays = {id(grammar) for grammar in grammars}
-        for grammar in self._seated:
-            if grammar is not None and id(grammar) not in stays:
-                grammar.leave(tracks)
-        places = [None if each is None else each.place or each.sit(tracks) for each in grammars]
-        self._by_line = {each.place.line: each for each in grammars if each is not None and each.place is not None}
-        tracks.seat(places)
-        self._seated = [*grammars]
+    def _seat(self, requests: Sequence[Any], grammar_of: Callable[[Any], GuidedGrammar | None], tracks: Tracks) -> None:
+        """Give those requests their rows; most were in the last step, and those are hardly touched."""
+        known, self.requests = self.lines, []
+        ids = [*map(id, requests)]
+        lines = [*map(known.get, ids)]
+        others = [(i, grammar_of(requests[i])) for i, line in enumerate(lines) if line is None]
+        for gone in known.keys() - ids:
+            self._by_line.pop(known.pop(gone)).leave(tracks)
+        order = [FREE if line is None else line for line in lines]
+        for i, grammar in others:
+            if grammar is not None:
+                line = known[ids[i]] = order[i] = grammar.sit(tracks)
+                self._by_line[line] = grammar
+        tracks.seat(order)
+        self._asked = [*requests]
+        if FREE not in order:
+            self.requests = self._asked
 
     def _take(self, left: Sequence[int], words: int, threads: int) -> None:
         """Take the tokens, and make the masks, that kernels alone cannot."""
@@ -332,6 +324,10 @@ class GuidedBackend(StructuredOutputBackend):
 
 def _notes_nothing(line: int, token: int) -> bool:
     return False
+
+
+def _nothing(request: Any) -> None:
+    """No request has a grammar."""
 
 
 def _place(grammar: GuidedGrammar) -> Place:

@@ -22,7 +22,7 @@ import multiprocessing
 import sys
 import threading
 from collections.abc import Mapping
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 from guided.errors import GuidedError
@@ -145,7 +145,7 @@ def _masking(method: Any) -> Any:
         if asked == backend.requests:
             backend.fill_again(n_threads)
             return backend.written(len(ids))
-        backend.fill_step([_grammar(self, request) for request in asked], self._grammar_bitmask, n_threads, asked)
+        backend.fill_step(asked, partial(_grammar, self), self._grammar_bitmask, n_threads)
         return backend.written(len(ids))
 
     return masked

@@ -13,7 +13,7 @@ from guided.constraint.effects.shared_rows import with_address
 from guided.kernels.data.addresses import REPLACED
 from guided.kernels.masking.tracks import MOST, MOST_NAME, NOTHING, Mode
 from guided.serving import Matcher
-from guided.serving.tracks import Tracks, entry
+from guided.serving.tracks import Tracks, entry, tokens_of
 from tests.amounts import some
 
 PIECES = [
@@ -98,7 +98,7 @@ def test_rows_are_those_of_matchers_one_by_one(seed):
     twins = [matcher.fork() for matcher in matchers]
     tracks = Tracks(len(matchers), WORDS)
     places = [tracks.take(entry(matcher, first_mask(matcher))) for matcher in matchers]
-    tracks.seat(places)
+    tracks.seat([each.line for each in places])
     rows = np.zeros((len(places), WORDS), np.uint32)
     taken(tracks, places, matchers, rows)
     by_kernels = total = 0
@@ -107,12 +107,12 @@ def test_rows_are_those_of_matchers_one_by_one(seed):
             token = likely(rng, rows[i])
             if token is None:
                 # The text has to end: another begins in its place.
-                matcher.note_all(tracks.give_back(place).tolist())
+                matcher.note_all(tokens_of(tracks.give_back(place)))
                 assert matcher.state == twin.state
                 matchers[i] = Matcher(matcher.constraint)
                 twins[i] = matchers[i].fork()
                 places[i] = tracks.take(entry(matchers[i], None))
-                tracks.seat(places)
+                tracks.seat([each.line for each in places])
                 continue
             if rng.random() < 0.02:
                 place.leave()
@@ -141,7 +141,7 @@ def test_what_no_mask_has_is_not_noted_and_ends_are_not():
     matcher = Matcher(constraint)
     tracks = Tracks(1, WORDS + 2)
     place = tracks.take(entry(matcher, first_mask(matcher)))
-    tracks.seat([place])
+    tracks.seat([place.line])
     assert place.noted == NOTHING
     assert not any(map(place.note, (ord("b"), -1, 32 * (WORDS + 2), 32 * WORDS)))
     assert place.note(ord("a"))
@@ -160,7 +160,7 @@ def test_what_another_thread_holds_is_left_to_python(held):
     matcher = Matcher(constraint)
     tracks = Tracks(1, WORDS)
     place = tracks.take(entry(matcher, first_mask(matcher)))
-    tracks.seat([place])
+    tracks.seat([place.line])
     assert place.note(ord("a"))
     found = []
     if held:
@@ -179,7 +179,7 @@ def test_more_tokens_than_are_kept_come_back_to_python():
     matcher.accept(ord('"'))
     tracks = Tracks(1, WORDS)
     place = tracks.take(entry(matcher, first_mask(matcher)))
-    tracks.seat([place])
+    tracks.seat([place.line])
     left = []
     for _ in range(MOST + 1):
         assert place.note(ord("a"))
@@ -208,7 +208,7 @@ def an_object():
     matcher = Matcher(guided.compile(guided.json_schema({"type": "object"}), VOCABULARY))
     tracks = Tracks(1, WORDS)
     place = tracks.take(entry(matcher, first_mask(matcher)))
-    tracks.seat([place])
+    tracks.seat([place.line])
     return matcher, tracks, place, np.zeros((1, WORDS), np.uint32), matcher.fork()
 
 
@@ -255,7 +255,7 @@ def test_a_deep_text_is_left_to_python():
     assert matcher.accept_bytes(b'{"x":' + b"[" * 50)
     tracks = Tracks(1, WORDS)
     place = tracks.take(entry(matcher, first_mask(matcher)))
-    tracks.seat([place])
+    tracks.seat([place.line])
     twin = matcher.fork()
     n_left = 0
     rows = np.zeros((1, WORDS), np.uint32)
@@ -274,7 +274,7 @@ def test_kernels_see_arrays_that_another_constraint_had_replaced():
     matcher.accept(ord('"'))
     tracks = Tracks(1, WORDS)
     place = tracks.take(entry(matcher, first_mask(matcher)))
-    tracks.seat([place])
+    tracks.seat([place.line])
     automaton = constraint._automaton
     automaton.states.reserve_states(automaton.states.arrays.first.shape[0])
     assert automaton._seen != REPLACED.last

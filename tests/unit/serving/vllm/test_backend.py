@@ -39,6 +39,11 @@ def grammar_of(backend, pattern):
     return backend.compile_grammar(SimpleNamespace(name="REGEX"), pattern)
 
 
+def fill(backend, grammars, masks):
+    """A step whose requests are their grammars."""
+    backend.fill_step(grammars, lambda request: request, masks)
+
+
 def own_mask(grammar) -> list[int]:
     row = np.empty(grammar.matcher.constraint.vocabulary.n_words, np.uint32)
     grammar.matcher.constraint.fill_mask(grammar.matcher.state, row)
@@ -91,13 +96,13 @@ def test_a_step_is_the_rows_one_by_one(backend, is_own):
         given = [None if n is None else grammars[n] for n in chosen]
         masks = own if is_own else torch.full_like(own, 7)
         before = masks.clone()
-        backend.fill_step(given, masks)
+        fill(backend, given, masks)
         for row, grammar in zip(masks.numpy().view(np.uint32).tolist(), given, strict=False):
             free = grammar is None or grammar.is_terminated()
             assert row == ([0xFFFFFFFF] * len(row) if free else own_mask(grammar))
         assert torch.equal(masks[len(chosen) :], before[len(chosen) :])
     other = torch.zeros((2, own.shape[1]), dtype=torch.int32)
-    backend.fill_step(grammars[:2], other)
+    fill(backend, grammars[:2], other)
     assert other[1].numpy().view(np.uint32).tolist() == own_mask(grammars[1])
 
 
@@ -113,7 +118,7 @@ def test_rows_that_stand_are_those_one_by_one(backend, seed):
     for _ in range(60):
         if rng.random() < 0.2:
             given = rng.sample(grammars, rng.randrange(1, 5))
-        backend.fill_step(given, own)
+        fill(backend, given, own)
         for row, grammar in zip(own.numpy().view(np.uint32).tolist(), given, strict=False):
             assert row == ([0xFFFFFFFF] * len(row) if grammar.is_terminated() else own_mask(grammar))
             allowed = tokenset.ids(np.array(row, np.uint32))
@@ -151,7 +156,7 @@ def test_a_limit_fails_one_request(backend):
     inner = sound.matcher.constraint
     masks = backend.allocate_token_bitmask(2)
     hostile = module.GuidedGrammar(Matcher(Limited(inner, inner.start)))
-    backend.fill_step([hostile, sound], masks)
+    fill(backend, [hostile, sound], masks)
     rows = masks.numpy().view(np.uint32)
     assert rows[1].tolist() == own_mask(sound)
     # Something must be sampled, and it ends the request with an error.
@@ -182,7 +187,7 @@ def test_a_text_can_be_made_whole_in_its_tokens(backend):
     masks = backend.allocate_token_bitmask(1)
     texts = []
     for _ in range(3):
-        backend.fill_step([grammar], masks)
+        fill(backend, [grammar], masks)
         allowed = [t for t in range(SIZE) if masks[0].numpy().view(np.uint32)[t >> 5] >> (t & 31) & 1]
         texts.append({TOKENIZER.decode([t]) for t in allowed})
         grammar.accept_tokens("r", allowed[-1:])
@@ -195,13 +200,13 @@ def test_a_text_can_be_made_whole_in_its_tokens(backend):
 def test_a_token_of_the_last_mask_is_noted_and_taken_with_the_next_step(backend, then):
     masks = backend.allocate_token_bitmask(2)
     grammars = [grammar_of(backend, "[0-9]{2}") for _ in range(2)]
-    backend.fill_step(grammars, masks)
+    fill(backend, grammars, masks)
     (one,) = ids("1")
     assert all(grammar.accept_tokens("r", [one]) for grammar in grammars)
     first = grammars[0]
     assert first.place.noted == one and first._matcher.n_tokens == 0 and not first.is_terminated()
     if then == "mask":
-        backend.fill_step(grammars, masks)
+        fill(backend, grammars, masks)
         assert first.place.noted < 0 and first._matcher.n_tokens == 0 and first.matcher.n_tokens == 1
         assert masks[0].numpy().view(np.uint32).tolist() == own_mask(first) == own_mask(grammars[1])
     elif then == "validate":
@@ -218,7 +223,7 @@ def test_a_token_of_the_last_mask_is_noted_and_taken_with_the_next_step(backend,
     else:
         for grammar in grammars:
             grammar.accept_tokens("r", [one])
-        backend.fill_step(grammars, masks)
+        fill(backend, grammars, masks)
         # The end of a text is taken at once, and so is what no mask has.
         assert first.accept_tokens("r", [END]) and first.is_terminated()
         assert not grammars[1].accept_tokens("r", [one])
