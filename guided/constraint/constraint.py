@@ -185,7 +185,7 @@ class Constraint:
 
     @cached_property
     def track_parts(self) -> tuple[int, ...]:
-        """What kernels need for that: the numbers from `guided.kernels.masking.tracks.TABLE` to ``IS_NAMELESS``."""
+        """What kernels need for that: the numbers from `guided.kernels.masking.tracks.TABLE` to ``ROOM``."""
         characters = CharacterTokens.of(self.vocabulary).where
         checked = (0,) * 5 if self._checked is None else self._checked.track_parts
         return self._automaton.table, *self.mask_parts, characters, *checked

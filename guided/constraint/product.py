@@ -171,7 +171,7 @@ class ProductMachine(ABC, Generic[Side]):
 
     @property
     def track_parts(self) -> tuple[int, int, int, int, int]:
-        """What kernels need of the checker for that: `guided.kernels.masking.tracks.QUOTES` to ``IS_NAMELESS``."""
+        """What kernels need of the checker for that: `guided.kernels.masking.tracks.QUOTES` to ``ROOM``."""
         return 0, 0, 0, 0, 0
 
     def bare(self, state: int) -> int | None:

@@ -323,7 +323,7 @@ class DistinctMachine(ProductMachine[Text]):
             arrays = arrays << 1 | level.is_array
             names = names << 1 | (level.expects is Expects.NAME)
             found = [*level.used.beginning(b"")] if level.used.size <= MOST_USED else None
-            if found is None or max(map(len, found), default=0) > MOST_NAME:
+            if found is None or max(map(len, found), default=0) > self.steps.room:
                 return None
             wholes = self._texts.wholes
             used += b"".join(
@@ -340,7 +340,7 @@ class DistinctMachine(ProductMachine[Text]):
         texts, refusals = self._texts, self.refusals
         where = texts.openings_at if self.steps.compares else texts.quotes_at
         suspects = 0 if refusals.suspects is None else address(refusals.suspects)
-        return where, *texts.held_at, suspects, int(refusals.follows is Follows.IDLE)
+        return where, *texts.held_at, suspects, self.steps.room
 
     def _behind(self, text: Text | None, own: int, taken: Sequence[int]) -> int:
         """The state behind tokens that kernels took from a text on."""

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import cast
 
 from guided.automata.lexer.runs import is_finite
+from guided.constraint.distinct.room import FARTHEST, room
 from guided.errors import LimitError
 from guided.grammar.ir import (
     AnyTerminal,
@@ -97,6 +98,16 @@ def has_open_names(grammar: Grammar) -> bool:
             ):
                 return False
     return True
+
+
+def room_of_names(grammar: Grammar, names: int) -> int:
+    """The most bytes of an undeclared name behind which, whichever they are, more than so many of them come.
+
+    -1 where none are seen.  See `guided.constraint.distinct.room`.
+    """
+    if grammar.prepared is None:
+        return -1
+    return min((room(each, names) for each in grammar.prepared.names), default=FARTHEST)
 
 
 def lengths_of_names(grammar: Grammar) -> Lengthening | None:

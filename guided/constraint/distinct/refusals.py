@@ -39,7 +39,7 @@ class Follows(Enum):
     ALL = "all"
     UNCOMPARED = "where no items are compared, up to the opening bracket of an array"
     IDLE = "where nothing is remembered, up to a name that may be undeclared"
-    """Such names are finitely many, so that one may lead to none that is left."""
+    """Such names are few, so that one may lead to none that is left."""
     NOTHING = "nothing"
 
 
@@ -89,12 +89,12 @@ class Refusals:
             return Follows.ALL
         if self._texts.spanning or not self._byte_complete:
             return Follows.NOTHING
-        return Follows.UNCOMPARED if self._steps.open_names else Follows.IDLE
+        return Follows.UNCOMPARED if self._steps.room >= 0 else Follows.IDLE
 
     @cached_property
     def suspects(self) -> NDArray[np.uint32] | None:
         """The row of the tokens that may be refused where kernels go on, and of which only the state tells."""
-        if self.follows is Follows.UNCOMPARED:
+        if self.follows is Follows.UNCOMPARED and self._steps.compares:
             tokens = np.concatenate([self._texts.that_reach(_ARRAYS, place) for place in Place])
         elif self.follows is Follows.IDLE:
             tokens = self._texts.that_reach(self._begun, Place.IDLE)

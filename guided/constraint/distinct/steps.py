@@ -27,11 +27,12 @@ from guided.constraint.distinct.json_text import (
     Reader,
     Text,
 )  # fmt: skip
-from guided.constraint.distinct.marked_rules import has_open_names
+from guided.constraint.distinct.marked_rules import forces_several, has_open_names, room_of_names
 from guided.constraint.distinct.token_texts import TokenTexts
 from guided.constraint.engine.machine import ConstraintMachine
 from guided.grammar.ir import Mark
 from guided.kernels.data.layout import DEAD, FINISHED
+from guided.kernels.masking.tracks import MOST_NAME, NAME_AT
 
 _PLAIN = re.compile(rb'[^"\\\[\]{},:]+')
 _NAMES, _NAMES_AND_ARRAYS = re.compile(rb'"'), re.compile(rb'["\[]')
@@ -42,6 +43,9 @@ _FIRST = np.asarray(sorted(range(256), key=lambda byte: (not chr(byte).isalnum()
 
 A zero comes late, since zeros at the end of a number may be undone by an exponent.
 """
+
+_LEAST_HELD = 3
+"""Bytes that a line of kernels holds of a used name at least."""
 
 
 class Steps:
@@ -65,6 +69,19 @@ class Steps:
     def open_names(self) -> bool:
         """Can every undeclared name go on in infinitely many ways?"""
         return has_open_names(self.automaton.grammar)
+
+    @cached_property
+    def room(self) -> int:
+        """The most bytes of an undeclared name behind which more of them come than a line of kernels holds; or -1.
+
+        Then no name that is held leads into a dead end: nowhere in it are all that may come held.  One more may be
+        asked for, of those that no object has yet.
+        """
+        if self.open_names:
+            return MOST_NAME
+        if forces_several(self.automaton.grammar):
+            return -1
+        return room_of_names(self.automaton.grammar, NAME_AT // _LEAST_HELD)
 
     @cached_property
     def only_names(self) -> bool:

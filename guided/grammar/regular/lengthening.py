@@ -20,7 +20,7 @@ from guided.grammar.regular.derivative import edges
 from guided.grammar.regular.expr import Expr, Kind, intersection, is_listed, listed_words
 from guided.grammar.regular.rests import between, bytes_of
 
-__all__ = ["Lengthening", "larger", "lengthening"]
+__all__ = ["Lengthening", "larger", "lengthening", "without_listed"]
 
 _ONE, _NINE = 0x31, 0x39
 _PLAIN = tuple(byte for byte in range(0x20, 0x7F) if byte not in b'"\\')
@@ -78,22 +78,28 @@ def lengthening(texts: Expr, by_digits: bool = False) -> Lengthening | None:
 
     ``by_digits``: of numbers, which a zero more need not make others.
     """
-    parts = cast("tuple[Expr, ...]", texts.parts) if texts.kind is Kind.INTERSECTION else (texts,)
-    excluded = [cast(Expr, part.parts[0]) for part in parts if part.kind is Kind.COMPLEMENT]
-    counted = {words: count for words in excluded if (count := _number_of_words(words)) is not None}
-    # Each word that is left out is one more that a text must not be.
-    kept = tuple(part for part in parts if part.kind is not Kind.COMPLEMENT or part.parts[0] not in counted)
-    whole = intersection(kept) if kept else None
-    found = None if whole is None or by_digits else _of_run(whole)
-    if whole is not None and found is None:
-        found = _explored(whole, by_digits)
+    whole, left_out = without_listed(texts)
+    found = None if by_digits else _of_run(whole)
     if found is None:
-        return None
-    return found._replace(left_out=sum(counted.values()))
+        found = _explored(whole, by_digits)
+    return None if found is None else found._replace(left_out=left_out)
+
+
+def without_listed(texts: Expr) -> tuple[Expr, int]:
+    """A language without the lists of words that are taken from it, and at most how many words those are."""
+    kept: list[Expr] = []
+    left_out = 0
+    for part in cast("tuple[Expr, ...]", texts.parts) if texts.kind is Kind.INTERSECTION else (texts,):
+        words = _number_of_words(cast(Expr, part.parts[0])) if part.kind is Kind.COMPLEMENT else None
+        if words is None:
+            kept.append(part)
+        else:
+            left_out += words
+    return intersection(tuple(kept)), left_out
 
 
 def _number_of_words(expr: Expr) -> int | None:
-    """At least how many words a language has that is written as their list; None for others."""
+    """At most how many words a language has that is written as their list; None for others."""
     match expr.kind:
         case Kind.EPSILON | Kind.LITERAL:
             return 1

@@ -32,12 +32,13 @@ remembered how many are open within the outermost, -1: none; a bit for each that
 innermost; a bit where a string would be a name; the bytes of the used names in the `POOL`; those of the name that is
 read, and whether no used one begins like it.  How many tokens came since Python knew the text."""
 
-TABLE, ROOT, PLACES, ENDS, WORDS, CHARACTERS, QUOTES, HELD, N_HELD, SUSPECTS, IS_NAMELESS, CHANGED, SEEN = range(11, 24)
+TABLE, ROOT, PLACES, ENDS, WORDS, CHARACTERS, QUOTES, HELD, N_HELD, SUSPECTS, ROOM, CHANGED, SEEN = range(11, 24)
 """As for `guided.kernels.masking.stepping.step_rows`: the table, the root of the tries, the lexer states of a string,
 where the row of end-of-text ids is, its words.  Where there is a byte for each token, 1 for whole characters; one that
 tells of its quotation marks, `NONE`, `ONE`, `MORE` or `LONE`; the hash map of what tokens hold, and its size
-(`guided.constraint.distinct.token_texts`).  Whether the mask has changed since it was copied.  And the number of the
-last array that was replaced (`guided.kernels.data.addresses.REPLACED`) when the table was looked at."""
+(`guided.constraint.distinct.token_texts`).  Of how many bytes an undeclared name may be that is held here, -1: none may
+begin.  Whether the mask has changed since it was copied.  And the number of the last array that was replaced
+(`guided.kernels.data.addresses.REPLACED`) when the table was looked at."""
 
 FIELDS = 24
 """Numbers of a line: three lines of the cache."""
@@ -309,7 +310,8 @@ def _read(line, like, names, data, begin, end, said):
                     mode = np.int64(_REFUSED if said & ALONE else OUTSIDE)
                     break
                 if said & MARKED_BEHIND:
-                    if used + 2 + size > NAME_AT:
+                    # Within a longer one all names that may come could be held.
+                    if used + 2 + size > NAME_AT or size > line[ROOM]:
                         mode = np.int64(OUTSIDE)
                         break
                     if depth < 0:
@@ -535,7 +537,7 @@ def _moved(line, tokens, names, fuel):
     begin, end = offsets[token], offsets[token + 1]
     if mode == IDLE:
         # One quotation mark: a name that begins has not ended.
-        if quotes != LONE or line[IS_NAMELESS]:
+        if quotes != LONE or line[ROOM] < 0:
             return _STEP
         while data[begin] != _QUOTE:
             begin += 1

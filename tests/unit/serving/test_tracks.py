@@ -45,6 +45,14 @@ SCHEMAS = [
         "type": "array",
         "items": {"type": "object", "propertyNames": {"maxLength": 3}, "properties": {"ab": {"uniqueItems": True}}},
     },
+    {"type": "object", "patternProperties": {"^[ab]{1,12}$": True}, "additionalProperties": False, "minProperties": 1},
+    {"type": "object", "patternProperties": {"^[a-z0-9]{1,3}$": {"type": "null"}}, "additionalProperties": False},
+    {
+        "type": "object",
+        "patternProperties": {"^[abc]{1,9}$": {"type": ["string", "object"], "maxProperties": 3}, "^[0-9]{4,9}$": True},
+        "properties": {"a": {"type": "array", "uniqueItems": True}, "abc": {"type": "string"}},
+        "additionalProperties": False,
+    },
     {"type": "object", "properties": {"a": {"enum": ["ab", "abc"]}}, "additionalProperties": False},
     {
         "anyOf": [
