@@ -92,7 +92,7 @@ def test_budgets_are_kept_by_vocabularies_with_gaps() -> None:
 def test_states_of_a_bounded_text_are_asked_about_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Near the budget each length of a text is a state; each one asked about by itself, a mask began 11 times here.
 
-    What comes behind a quotation mark and was known, or not, from other tests is one time of the 7.
+    One of the 7 is for the edges of a state that other tests may have made known.
     """
     rng = random.Random(5)
     words = sorted({bytes(rng.choices(b"abcdefgh", k=rng.randint(2, 40))) for _ in range(200)})
