@@ -75,7 +75,7 @@ strpos: text text>int4
 starts_with: text text>bool
 md5: bytea>text; text>text
 ascii: text>int4
-chr: int4>text
+chr: 'code>text
 to_hex: int8>text; int4>text
 regexp_replace: text text text>text; text text text int4>text; text text text text>text; text text text int4
     int4>text; text text text int4 int4 text>text

@@ -104,6 +104,14 @@ SELECT age::text, count(*) FROM singer GROUP BY age::text ORDER BY age::text
 SELECT DISTINCT upper(name) FROM singer ORDER BY upper(name)
 SELECT name FROM singer WHERE name LIKE '50!%' ESCAPE '!'
 SELECT count(*) FROM singer HAVING count(*) > 1
+SELECT string_agg(name, chr(10)), chr(128512) || chr(9) FROM singer
+""".strip().splitlines()
+
+UNPLANNED = """
+SELECT chr(0) FROM singer
+SELECT chr(55296) FROM singer
+SELECT chr(1114112) FROM singer
+SELECT chr(1 - 1) FROM singer
 """.strip().splitlines()
 
 REFUSED = """
@@ -237,6 +245,16 @@ def test_what_the_server_refuses_is_refused(text: str, language: AttributedLangu
 
     with pytest.raises(psycopg.Error):
         prepare(cursor, text)
+    assert refusal(language, text) is not None
+
+
+@pytest.mark.parametrize("text", UNPLANNED)
+def test_what_the_server_does_not_plan_is_refused(text: str, language: AttributedLanguage, cursor: Any) -> None:
+    import psycopg
+
+    prepare(cursor, text)
+    with pytest.raises(psycopg.Error), cursor.connection.transaction():
+        cursor.execute(f"EXPLAIN {text}")
     assert refusal(language, text) is not None
 
 
