@@ -28,6 +28,7 @@ from guided.grammar.sql.query.typed.columns.catalog import Catalog
 from guided.grammar.sql.query.typed.columns.references import Qualifier
 from guided.grammar.sql.query.typed.columns.row_names import RowName
 from guided.grammar.sql.query.typed.columns.terms import TermQualifier
+from guided.grammar.sql.query.typed.columns.traces import broken
 from guided.grammar.sql.query.typed.computed.contexts import (
     begin_part,
     called,
@@ -195,7 +196,11 @@ def opened(query: Query, kind: str) -> Query | None:
     tainted = stronger(query.tainted, kind)
     windowed = query.windowed or kind == "window"
     return found._replace(
-        calls=(*query.calls, kind), tainted=tainted, aggregated=aggregated, windowed=windowed, trace=None
+        calls=(*query.calls, kind),
+        tainted=tainted,
+        aggregated=aggregated,
+        windowed=windowed,
+        trace=None if kind == "window" else broken(query.trace),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from guided.grammar.sql.query.typed import frames
-from guided.grammar.sql.query.typed.columns.traces import OPERATED, WHOLE
+from guided.grammar.sql.query.typed.columns.traces import BREAK, OPERATED, WHOLE
 from guided.grammar.sql.query.typed.computed.contexts import begin_part, behind_operator, left_part
 from guided.grammar.sql.query.typed.computed.digits import UNSURE, digits_of
 from guided.grammar.sql.query.typed.frames import CONDITION, Asks, Operand
@@ -28,6 +28,7 @@ __all__ = [
     "end_subscript",
     "fitting",
     "hears",
+    "is_heard",
     "negation",
     "next_parts",
     "null_test",
@@ -64,13 +65,20 @@ def hear(query: Query | None, text: str) -> Query | None:
         return None
     if query.followed is not None:
         left = frozenset(one[1:] for one in query.followed if one[:1] == (text,))
+        if query.trace is not None and () in left:
+            return query._replace(followed=None)
         return query._replace(followed=left) if left else None
     trace = query.trace
-    if trace is None:
+    if trace is None or not is_heard(query):
         return query
     # The same cast again and again leads to no end.
     follows = len(trace) < MOST_PARTS and not (text[:2] == "::" and trace[-1:] == (text,))
     return query._replace(trace=(*trace, text) if follows else None)
+
+
+def is_heard(query: Query) -> bool:
+    """Is it noted what the column is made of?  Not of an aggregate within it."""
+    return query.trace is not None and not (query.is_local and query.trace[-1:] == (BREAK,))
 
 
 def next_parts(query: Query) -> tuple[str, ...]:
@@ -293,9 +301,9 @@ def truth_test(query: Query) -> Query | None:
     return None if found is None else hear(query.with_top(frames.as_condition(found, "is")), "is")
 
 
-def cast(query: Query, target: str) -> Query | None:
+def cast(query: Query, target: str, written: str) -> Query | None:
     """The query behind a cast."""
-    return hear(query.with_top(frames.cast(query.top, target)), "::" + target)
+    return hear(query.with_top(frames.cast(query.top, target)), "::" + written)
 
 
 def castable(query: Query) -> Query | None:

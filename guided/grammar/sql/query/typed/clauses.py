@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from guided.grammar.sql.query.relations import EVERY
 from guided.grammar.sql.query.typed.changes import end
+from guided.grammar.sql.query.typed.columns.traces import BREAK
 from guided.grammar.sql.query.typed.frames import CONDITION, PATH, UNKNOWN, Operand
 from guided.grammar.sql.query.typed.queries import MOST_DEPTH, columns_of, may_be_cut, within
 from guided.grammar.sql.query.typed.relations import Relation, bare_columns, is_named
@@ -31,7 +32,8 @@ __all__ = [
     "UNNAMED", "admits", "all_columns", "all_columns_of", "all_rows", "awaits_table", "begin_distinct_on", "begin_from",
     "begin_group", "begin_group_term", "begin_groupings", "begin_having", "begin_item", "begin_limit", "begin_on",
     "begin_order", "begin_order_term", "begin_qualify", "begin_select", "begin_table", "begin_where", "bound",
-    "comma", "distinct", "end_distinct_on", "end_group_term", "end_item", "end_items", "end_on", "end_order_term",
+    "comma", "distinct", "end_distinct_on", "end_group_term", "end_having", "end_item", "end_items", "end_on",
+    "end_order_term",
     "end_value", "enter_count", "enter_lateral", "enter_recursive_table", "enter_source", "enter_table", "group_all",
     "grouped", "has_demanded", "has_none", "has_window", "is_emptied", "is_free", "is_of_distinct_on", "is_sortable",
     "lacks_columns", "leave_count", "leave_source", "leave_table", "may_be_distinct", "may_be_written", "may_count",
@@ -432,7 +434,14 @@ def grouped(query: Query) -> Query | None:
 
 def begin_having(query: Query) -> Query:
     """Behind HAVING."""
-    return query._replace(clause=Clause.HAVING, frame=Operand(query.system, CONDITION), around=())
+    begun = query._replace(clause=Clause.HAVING, frame=Operand(query.system, CONDITION), around=())
+    return begun._replace(trace=(BREAK,) if query.grouped_traces else None)
+
+
+def end_having(query: Query) -> Query | None:
+    """Behind its condition."""
+    ended = end(query)
+    return None if ended is None else ended._replace(trace=None)
 
 
 def begin_order(query: Query) -> Query:
@@ -464,7 +473,7 @@ def begin_order_term(query: Query) -> Query | None:
         return None
     begun = query._replace(alone=True, frame=Operand(query.system, SORTABLE), around=(), column=None)
     if query.distinct:
-        columns = (one.trace for one in query.outputs if one.trace and is_sortable(one.type))
+        columns = (one.trace for one in query.outputs if one.trace and BREAK not in one.trace and is_sortable(one.type))
         traces = frozenset(columns)
         return begun._replace(followed=traces, trace=None) if traces else None
     return begun._replace(trace=() if query.grouped_traces else None)

@@ -141,14 +141,15 @@ class TypeName:
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query behind the cast."""
-        to = cast_to(self._of(name), behind=self.behind, room=_ROOM.get(name, 0), any_=True)
+        to = cast_to(self._of(name), behind=self.behind, room=_ROOM.get(name, 0), any_=True, word=name)
         return to(query)
 
     def suggested(self, query: Query) -> Iterable[str]:
         """One with which the expression may end, else text."""
-        targets = [part[2:] for part in do.next_parts(query) if part[:2] == "::"]
+        targets = [part[2:].partition(" ") for part in do.next_parts(query) if part[:2] == "::"]
         if targets:
-            return [self.shortest[name.removeprefix("_")] for name in targets if self._has(name)]
+            had = ((name.removeprefix("_"), word) for name, _, word in targets if self._has(name))
+            return [word if word in self.words else self.shortest[name] for name, word in had]
         found = list(self._suggested(query))
         if query.computed:
             # There it may be none of these.
@@ -180,8 +181,8 @@ def _is_sure(query: Query, source: str, target: str, behind: bool) -> bool:
     return bool(leads_on) and not amount_of_cast(source, 0, target)[1]
 
 
-def cast_to(target: str, *, behind: bool, room: int = 0, any_: bool = False) -> do.Change:
-    """A cast to one type, which may have ``room`` for so many digits.
+def cast_to(target: str, *, behind: bool, room: int = 0, any_: bool = False, word: str = "") -> do.Change:
+    """A cast to one type, which may have ``room`` for so many digits; ``word`` is how it is written.
 
     Where constants are computed it must be one that they do not fail, unless it is ``any_``.
     """
@@ -190,13 +191,15 @@ def cast_to(target: str, *, behind: bool, room: int = 0, any_: bool = False) -> 
         source = query.top.type if behind else query.value
         if not turns_into(query.system, source, target):
             return None
+        # DuckDB takes groups for others where their types are written in other words.
+        heard = f"{target} {word}" if word and query.system.lists else target
         if query.computed and not any_ and not _is_sure(query, source, target, behind):
             return None
         if behind:
-            found = do.cast(query, target)
+            found = do.cast(query, target, heard)
             return found and casting(found, source, query.top.digits, target, room)
         label = query.label if query.label[1] > 1 else (target.removeprefix("_"), 1)
-        found = do.read(do.hear(query, "::" + target), target, label)
+        found = do.read(do.hear(query, "::" + heard), target, label)
         return found and casting(found, source, query.amount, target, room)
 
     return change
@@ -230,7 +233,7 @@ def _type(dialect: TypedDialect, *, behind: bool) -> Node:
             seq(Action(to(name, room=UNSURE)), Action(do.untraced), decimal, _OPEN, digits,
                 scale if least else choice(scale, Action(without_scale)), _CLOSE)
         )  # fmt: skip
-    several = [seq(Action(to(name)), words(word)) for word, name in dialect.type_phrases.items()]
+    several = [seq(Action(to(name, word=word.lower())), words(word)) for word, name in dialect.type_phrases.items()]
     array = seq(Name(TypeName(dialect, behind=behind, array=True), Spelled.WORD), Sign("["), Sign("]"))
 
     def preferred(query: Query) -> int:

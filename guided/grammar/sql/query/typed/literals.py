@@ -107,7 +107,15 @@ PATTERNS = {
     "'path": r"(\$(\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]{1,3}\])*|[A-Za-z_][A-Za-z0-9_]*)",
 }
 _SPELLINGS = {name: Spellings(pattern) for name, pattern in PATTERNS.items()}
-_SHORTEST = {"int4": "1", "int8": "3000000000", "numeric": "1.0", "float8": "1e0", "'share": "1", "'digits": "1", "'code": "1"}
+_SHORTEST = {
+    "int4": "1",
+    "int8": "3000000000",
+    "numeric": "1.0",
+    "float8": "1e0",
+    "'share": "1",
+    "'digits": "1",
+    "'code": "1",
+}
 _TRUNCATED = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "decade", "century")
 _FIELDS = {
     "date_trunc": words_of(_TRUNCATED),
@@ -333,7 +341,7 @@ def strings_of(dialect: TypedDialect) -> list[Literal]:
     labels = {f"'{name}": of for name, of in zip(ENUMS, dialect.enums, strict=False)}
     for name in (*labels, *dialect.strings):
         any_ = name == "'text"
-        keeps = (lambda query: query.trace is not None) if any_ else None
+        keeps = do.is_heard if any_ else None
         found.append(
             Literal(LiteralForm.STRING, Text(name, labels.get(name, ())), gives_way=any_, hears=True, keeps=keeps)
         )

@@ -125,7 +125,7 @@ class Owing:
                 columns_of = [(one.name, name or "") for one in at.sources for name, _ in one.relation.columns]
                 once += self._grouped(_used(at).union(columns_of if starred else ()))
             traces = (*at.grouped_traces, *(output.trace or () for output in at.outputs))
-            once += max((self._left(trace) for trace in traces), default=0)
+            once += max((self._left((*trace, ")")) for trace in traces), default=0)
         row = columns * (self._comma + self._null + (self._ending.dearest_type + self._comma if mixed else 0))
         part = self._null * (parts + 1) + (self._not_null if self._ending.system.null_matters else 0)
         keyword = max(self._ending.dearest, self._ending.fresh + self._from + self._source) + 2 * self._null

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from guided.grammar.attributed.records import quickly_replaced
 from guided.grammar.sql.query.relations import EVERY
-from guided.grammar.sql.query.typed.columns.traces import outside_groups
+from guided.grammar.sql.query.typed.columns.traces import BREAK, left_of_groups, outside_groups
 from guided.grammar.sql.query.typed.frames import UNKNOWN, Operand
 from guided.grammar.sql.query.typed.relations import Relation, Source, bare_columns, starred
 from guided.grammar.sql.query.typed.system import TypeSystem
@@ -232,7 +232,7 @@ class Query(NamedTuple):
     grouped_traces: frozenset[tuple[str, ...]] = frozenset()
     """Expressions that are groups, by their lexemes."""
     followed: frozenset[tuple[str, ...]] | None = None
-    """What must be left of the term that is read, which is one of the groups."""
+    """What must be left of the term that is read, which is one of the columns; with a ``trace``: of a group in it."""
     no_null: int = 0
     """In the arguments of a function for which NULL matters: the number of frames around it, else none."""
     cell: int = 0
@@ -436,12 +436,11 @@ def _noted(query: Query, column: Column) -> Query | None:
 
 
 def _following(query: Query) -> Query | None:
-    """The query in which the term that is read must become one of the groups, as which it has begun."""
-    begun = query.trace
-    if begun is None or query.clause is not Clause.ORDER:
+    """The query in which what is read must become one of the groups, as which it has begun."""
+    if query.trace is None or query.clause not in (Clause.ORDER, Clause.HAVING):
         return None
-    left = frozenset(one[len(begun) :] for one in query.grouped_traces if one[: len(begun)] == begun)
-    return query._replace(followed=left, trace=None) if left else None
+    left = left_of_groups(query.trace, query.grouped_traces)
+    return query._replace(followed=left, trace=(BREAK,)) if left else None
 
 
 def depends(query: Query, column: Column) -> bool:

@@ -190,7 +190,7 @@ def _group(dialect: TypedDialect, catalog: Catalog, body: Node) -> Node:
     sets = seq(Action(clauses.begin_groupings), words("GROUPING SETS"), _OPEN, group,
                Star(seq(_COMMA, group), lacks), _CLOSE)  # fmt: skip
     term = Choice((free, place, named, several, sets), lambda query: 0 if needed(query) else -1)
-    having = seq(words("HAVING"), Action(clauses.begin_having), body, Action(do.end))
+    having = seq(words("HAVING"), Action(clauses.begin_having), body, Action(clauses.end_having))
     listed_terms = seq(term, Star(seq(_COMMA, term), lacks))
     if dialect.system.all_columns:
         listed_terms = choice(listed_terms, seq(Action(clauses.group_all), words("ALL")))

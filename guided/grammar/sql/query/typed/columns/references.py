@@ -77,6 +77,11 @@ def _aliases(query: Query) -> dict[str, str]:
     return found
 
 
+def _wants_groups(query: Query) -> bool:
+    """Are there rows in scope, here or around, that are grouped, so that columns of theirs must be groups?"""
+    return any(at.bound and at.is_grouped for at in queries_in_scope(query))
+
+
 def _readings(catalog: Catalog, query: Query) -> Readings:
     """What types are read as, if SELECT may use names that only a sub-query in FROM will define."""
     return read_as(query) if catalog.forward else frozenset()
@@ -155,7 +160,7 @@ class BareColumn:
         """Those that are in scope where no FROM is still to come: each has one type."""
         if self.variant != 1:
             return Names(words_of(()), False, self.catalog.names)
-        if not aliases and not query.is_grouped and do.open_operand(query):
+        if not aliases and not _wants_groups(query) and do.open_operand(query):
             return Names(visible, False, self.catalog.names)
         return Names(words_of(self._followed(query, {*visible.members, *aliases})), False, self.catalog.names)
 
@@ -165,7 +170,7 @@ class BareColumn:
         Where rows are grouped, a column must be a group, or an aggregate must hold it.  Where no cast leads to what is
         wanted, it must be of the very type.
         """
-        if not (query.bound and query.is_grouped) and do.open_operand(query):
+        if not _wants_groups(query) and do.open_operand(query):
             return names
         return {name for name in names if self.after(query, name) is not None}
 
@@ -327,11 +332,11 @@ class QualifiedColumn:
         if self.variant:
             found = {name: types for name, types in found.items() if len(types) >= self.variant}
             free = free and self.variant <= MOST_TRIED
-        if not do.open_operand(query):
-            # No cast leads to what is wanted, so a column must be of the very type.
+        if _wants_groups(query) or not do.open_operand(query):
+            # Where no cast leads to what is wanted, a column must be of the very type.
             place = slice(None) if self.variant is None else slice(self.variant - 1, self.variant)
             fits = (name for name in found if any(_used(query, query.name, name, kind) for kind in found[name][place]))
-            return Names(words_of(fits), False, self.catalog.names)
+            return Names(words_of(fits), free and do.open_operand(query) is not None, self.catalog.names)
         return Names(words_of(found), free, self.catalog.names)
 
     def _named(self, query: Query) -> dict[str, Relation]:

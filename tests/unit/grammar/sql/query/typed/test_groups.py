@@ -20,6 +20,16 @@ SELECT length(lower(name)) + dept FROM staff GROUP BY lower(name), dept
 SELECT CASE WHEN dept IS NULL THEN 1 ELSE dept + 1 END, floor(salary / 3) * 3 FROM staff GROUP BY floor(salary / 3), dept
 SELECT lower(name) AS n, lower(name) || 'x' FROM staff GROUP BY 1
 SELECT RANK() OVER (ORDER BY upper(lower(name))) FROM staff GROUP BY lower(name)
+SELECT lower(name) || ': ' || count(*), MAX(lower(name)) || lower(name) FROM staff GROUP BY lower(name)
+SELECT SUM(salary) FILTER (WHERE dept = 1) / EXTRACT(YEAR FROM hired) FROM staff GROUP BY EXTRACT(YEAR FROM hired)
+SELECT CASE WHEN COUNT(*) > 3 THEN lower(name) ELSE 'other' END FROM staff GROUP BY lower(name)
+SELECT RANK() OVER (ORDER BY SUM(salary) / EXTRACT(YEAR FROM hired)) FROM staff GROUP BY EXTRACT(YEAR FROM hired)
+SELECT COUNT(*) FROM staff GROUP BY EXTRACT(YEAR FROM hired) HAVING EXTRACT(YEAR FROM hired) >= 2020 AND COUNT(*) > 1
+SELECT COUNT(*) FROM staff GROUP BY DATE_TRUNC('month', hired) HAVING COUNT(*) > 1 AND DATE_TRUNC('month', hired)::date > '2024-01-01'
+SELECT COUNT(*) FROM staff GROUP BY lower(name), upper(name) HAVING COALESCE(lower(name), 'x') <> upper(name)
+SELECT COUNT(*) FROM staff GROUP BY salary / 1000 HAVING 2 * (salary / 1000) > 3 ORDER BY salary / 1000
+SELECT COUNT(*) FROM staff GROUP BY DATE_TRUNC('month', hired) ORDER BY EXTRACT(YEAR FROM DATE_TRUNC('month', hired)), COUNT(*) DESC
+SELECT COUNT(*) FROM staff GROUP BY lower(name) ORDER BY CASE lower(name) WHEN 'a' THEN 1 ELSE 2 END, length(lower(name)) * COUNT(*)
 """.strip().splitlines()
 REFUSED = """
 SELECT (1 + salary)::text, COUNT(*) FROM staff GROUP BY salary::text
@@ -28,12 +38,30 @@ SELECT upper(name), COUNT(*) FROM staff GROUP BY lower(name)
 SELECT 1 - salary - 1000 FROM staff GROUP BY salary - 1000
 SELECT salary * dept + 1 FROM staff GROUP BY dept + 1
 SELECT salary * (dept + 2) FROM staff GROUP BY dept + 2
+SELECT lower(name) || SUM(salary) || name FROM staff GROUP BY lower(name)
+SELECT MAX(lower(name)) || lower(name) FROM staff GROUP BY upper(name)
+SELECT RANK() OVER (ORDER BY SUM(salary) / EXTRACT(MONTH FROM hired)) FROM staff GROUP BY EXTRACT(YEAR FROM hired)
+SELECT COUNT(*) FROM staff GROUP BY EXTRACT(YEAR FROM hired) HAVING EXTRACT(MONTH FROM hired) >= 2020
+SELECT COUNT(*) FROM staff GROUP BY lower(name) HAVING lower(name) <> name
+SELECT COUNT(*) FROM staff GROUP BY salary / 1000 HAVING 2 * salary / 1000 > 3
+SELECT COUNT(*) FROM staff GROUP BY salary::text HAVING (1 + salary)::text > 'a'
+SELECT COUNT(*) FROM staff GROUP BY lower(name) ORDER BY lower(upper(name))
 """.strip().splitlines()
 
 
 @pytest.mark.parametrize("dialect", ["postgresql", "duckdb"])
 def test_groups_within_expressions(databases: Databases, dialect: str) -> None:
     judged_alike(databases(dialect).create(*TABLES), TAKEN, REFUSED)
+
+
+def test_duckdb_tells_groups_by_the_words_of_their_types(databases: Databases) -> None:
+    taken = ["SELECT id::text || 'x' FROM staff GROUP BY id::TEXT HAVING id::Text > 'a'"]
+    refused = [
+        "SELECT id::varchar FROM staff GROUP BY id::text",
+        "SELECT hired::timestamptz, COUNT(*) FROM staff GROUP BY hired::timestamp with time zone",
+        "SELECT COUNT(*) FROM staff GROUP BY id::int8 HAVING id::bigint > 3",
+    ]
+    judged_alike(databases("duckdb").create(*TABLES), taken, refused)
 
 
 def test_columns_of_other_schemas(databases: Databases) -> None:
