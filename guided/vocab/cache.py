@@ -11,7 +11,6 @@ import contextlib
 import json
 import os
 import sys
-import tempfile
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -74,6 +73,8 @@ def store(kind: str, key: str, entry: Entry) -> bool:
 
     Two processes that store the same key write equal files, and the last one stays.
     """
+    import tempfile  # 10 ms, and most processes find what they need.
+
     path = _path(kind, key)
     if path is None:
         return False

@@ -5,7 +5,6 @@ How a special token is written is in `guided.special_bytes`; who may ask for one
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -57,6 +56,8 @@ def checked_special_tokens(special_tokens: Mapping[str, int], size: int) -> dict
 
 def near_names(name: str, special_tokens: Iterable[str]) -> list[str]:
     """The names that look most like one, best first; those that differ in brackets only come first."""
+
+    import difflib
 
     def bare(text: str) -> str:
         return "".join(character for character in text.casefold() if character.isalnum())

@@ -281,7 +281,8 @@ class Vocabulary:
         """
         data, offsets = self.spelling
         single = offsets[:-1][np.diff(offsets) == 1]
-        return bool(np.unique(data[single]).size == (255 if self.has_special else 256))
+        spelled = np.count_nonzero(np.bincount(data[single], minlength=256))
+        return bool(spelled == (255 if self.has_special else 256))
 
     @cached_property
     def longest(self) -> int:

@@ -6,6 +6,7 @@ digit or a comma, anything inside a string): 153 schemas of MaskBench met 12,799
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import weakref
 from collections.abc import Callable
@@ -65,8 +66,10 @@ class SharedRows:
             return found
 
     def __init__(self, n_words: int) -> None:
-        # Not 0, so that no word is lost; any fixed numbers do, since rows are compared before they are shared.
-        self.weights: NDArray[np.uint32] = np.random.default_rng(0).integers(1, 1 << 32, n_words, np.uint32)
+        # Odd, so that no word is lost; any fixed numbers do, since rows are compared before they are shared.  NumPy's
+        # generators take 12 ms to import.
+        mixed = np.frombuffer(hashlib.shake_128(b"weights").digest(4 * n_words), np.uint32)
+        self.weights: NDArray[np.uint32] = mixed | np.uint32(1)
         """By which words are summed to fingerprints."""
         self._rows: dict[int, _Kept] = {}
         rows = self._rows
