@@ -72,8 +72,10 @@ def end_value(query: Query) -> Query | None:
     ended = end(query)
     if ended is None:
         return None
-    name = ended.label[0]
-    return ended._replace(name=name if ended.label[1] and name != UNNAMED else "")
+    name, strength = ended.label
+    if strength and not (ended.system.labels or ended.column is not None or strength == PATH):
+        strength = 0
+    return ended._replace(name=name if strength and name != UNNAMED else "")
 
 
 def end_item(query: Query) -> Query | None:

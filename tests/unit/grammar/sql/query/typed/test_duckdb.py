@@ -33,6 +33,9 @@ DATABASE = (
 )
 
 TAKEN = """
+SELECT name FROM (SELECT name FROM singer) s UNION SELECT country FROM (SELECT singer.country FROM singer) s ORDER BY name
+SELECT x FROM (SELECT place.x FROM "Order Items") o
+SELECT sum FROM (SELECT sum(age) AS sum FROM singer) s ORDER BY sum
 SELECT geomean(age), first(name ORDER BY age) FILTER (is_male) FROM singer
 SELECT x."*", x.* FROM (SELECT 1 AS "*") x
 WITH RECURSIVE a AS (SELECT 1 UNION SELECT 2 EXCEPT SELECT 3 ORDER BY 1 LIMIT 1), b AS (SELECT 1 AS x ORDER BY x LIMIT 1) SELECT 1
@@ -116,6 +119,12 @@ SELECT [1, 2, 3], ['a', name], TRY_CAST(name AS INTEGER) FROM singer
 """.strip().splitlines()
 
 REFUSED = """
+SELECT sum FROM (SELECT sum(age) FROM singer) s
+SELECT name FROM (SELECT name::varchar FROM singer) s
+SELECT date FROM (SELECT CAST(held AS date) FROM concert) c
+WITH c AS (SELECT max(age) FROM singer) SELECT max FROM c
+SELECT count(*) FROM singer ORDER BY count
+SELECT count(*) FROM singer HAVING count = 1
 SELECT geomean(DISTINCT age) FROM singer
 SELECT geomean(age) FILTER (is_male) FROM singer
 SELECT geometric_mean(age) OVER () FROM singer
@@ -206,6 +215,7 @@ SELECT name FROM singer WHERE age = 'old'
 SELECT name FROM singer WHERE age
 SELECT name FROM singer WHERE born > '2020-02-30'
 SELECT NOT name FROM singer
+SELECT name FROM (SELECT (name) FROM singer) s
 """.strip().splitlines()
 """What the engine prepares, but what would fail when it runs, what it reads otherwise, or what nobody writes."""
 
