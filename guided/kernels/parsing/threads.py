@@ -11,7 +11,7 @@ import numpy as np
 
 from guided.kernels.data import views
 from guided.kernels.data.asking import ask
-from guided.kernels.data.layout import FUEL, KEPT_AS, N_KEPT, N_STATES, N_THREADS
+from guided.kernels.data.layout import FUEL, KEPT_AS, N_KEPT, N_STATES, N_THREADS, STRING
 from guided.kernels.data.requests import (
     COMPARE,
     EXPAND_STATE,
@@ -419,6 +419,13 @@ def next_bytes(table, state):
             stop = first + machine.closure_count[continuation]
         for i in range(first, stop):
             place = enter(automaton, inside if inside else np.int64(machine.closure_state[i]))
+            if place >> 32 == 0 and not automaton.mode[place] & STRING and automaton.first[place] >= 0:
+                # As `move` for each byte, which is not compiled into this loop where kernels are compiled together.
+                edges = automaton.first[place]
+                for at in range(edges, edges + automaton.count[place]):
+                    if automaton.target[at]:
+                        out[automaton.low[at] : np.int64(automaton.high[at]) + 1] = 1
+                continue
             for byte in range(256):
                 if not out[byte]:
                     after = move(automaton, place, byte)
