@@ -61,10 +61,11 @@ def _layers(whole: Expr) -> tuple[list[set[Expr]], dict[Expr, list[tuple[int, Ex
     ways: dict[Expr, list[tuple[int, Expr]]] = {}
     try:
         for _ in range(FARTHEST):
-            for state in layers[-1] - ways.keys():
-                ways[state] = [(high - low + 1, target) for low, high, target in edges(state)]
-            if len(ways) > EXPLORED:
+            new = layers[-1] - ways.keys()
+            # All of a layer or none: which states a set has first is chance.
+            if len(ways) + len(new) > EXPLORED:
                 break
+            ways.update((state, [(high - low + 1, to) for low, high, to in edges(state)]) for state in new)
             layers.append({target for state in layers[-1] for _, target in ways[state]})
     except LimitError:
         pass
