@@ -64,7 +64,7 @@ def wanted(query: Query) -> list[tuple[str, str]]:
     found.update((name, there[name][1]) for name in shared if name in found and name in there)
     if not found and qualifier is not None and clauses.is_emptied(around, qualifier, taken):
         # One that ``*`` does not exclude.
-        return [(next(letter for letter in LETTERS if letter not in taken | shared), "")]
+        return [(letter, "") for letter in LETTERS if letter not in taken | shared][:1]
     return sorted(found.items())
 
 
