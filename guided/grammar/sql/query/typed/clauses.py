@@ -73,9 +73,8 @@ def end_value(query: Query) -> Query | None:
     if ended is None:
         return None
     name, strength = ended.label
-    if strength and not (ended.system.labels or ended.column is not None or strength == PATH):
-        strength = 0
-    return ended._replace(name=name if strength and name != UNNAMED else "")
+    is_named = ended.system.labels or ended.column is not None or strength == PATH
+    return ended._replace(name=name if is_named and strength and name != UNNAMED else "")
 
 
 def end_item(query: Query) -> Query | None:
