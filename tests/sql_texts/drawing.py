@@ -12,6 +12,7 @@ import numpy as np
 
 import guided
 from guided import tokenset
+from guided.constraint.live import LiveConstraint
 from guided.constraint.protocol import Constrains
 from guided.errors import LimitError
 from guided.grammar.attributed.language import AttributedLanguage
@@ -20,7 +21,7 @@ from guided.grammar.sql import DatabaseSchema
 from guided.grammar.sql.query.language import query_language
 from tests.unit.grammar.sql.query import random_queries
 
-__all__ = ["Asked", "Drawn", "asked", "by_ends", "by_model", "by_terminals", "by_tokens"]
+__all__ = ["Asked", "Drawn", "asked", "by_ends", "by_masks", "by_model", "by_terminals", "by_tokens"]
 
 TRAINING = Path(__file__).parents[2] / "examples" / "train_nano"
 LITERALS = (
@@ -28,6 +29,8 @@ LITERALS = (
 )  # fmt: skip
 BUDGETS = (40, 128)
 """The least and the largest, in tokens."""
+USUAL = 512
+"""The budget of `guided sql`, in tokens: three of four blocks of the model's have it."""
 
 
 class Drawn(NamedTuple):
@@ -135,6 +138,39 @@ def _one_by_tokens(rng: random.Random, constraint: Constrains, budget: int) -> D
         text += vocabulary.token_bytes(token) or b""
 
 
+def by_masks(schema: DatabaseSchema, seed: int, n: int, vocabulary: guided.Vocabulary) -> Iterator[Drawn]:
+    """Any token of each mask, up to 60, and what ends the text soon: a tenth of the time of `by_tokens`."""
+    constraints = [guided.compile(guided.sql(schema, forward=forward), vocabulary) for forward in (True, False)]
+    for number in range(seed, seed + n):
+        rng = random.Random(f"masks/{number}")
+        constraint = constraints[number % 2]
+        assert isinstance(constraint, LiveConstraint)
+        yield _one_by_masks(rng, constraint, rng.choice([4, 8, 15, 30, 60]))
+
+
+def _one_by_masks(rng: random.Random, constraint: LiveConstraint, most: int) -> Drawn:
+    vocabulary = constraint.vocabulary
+    row = np.zeros(vocabulary.n_words, np.uint32)
+    state, text = constraint.start, b""
+    for step in range(most):
+        constraint.fill_mask(state, row)
+        allowed = tokenset.ids(row).tolist()
+        if not allowed:
+            return Drawn(text.decode(errors="replace"), step, "no token may come")
+        token = rng.choice(allowed)
+        state = constraint.advance(state, token)
+        if not state:
+            return Drawn(text.decode(errors="replace"), step, f"token {token} of the mask may not come")
+        if state == constraint.end:
+            return Drawn(text.decode(), step + 1)
+        text += vocabulary.token_bytes(token) or b""
+    try:
+        text += constraint.shortest_text(state)
+    except LimitError as error:
+        return Drawn(text.decode(errors="replace"), most, str(error))
+    return Drawn(text.decode(), most)
+
+
 class Asked(NamedTuple):
     """A database and questions about it."""
 
@@ -174,7 +210,8 @@ def by_model(schema: DatabaseSchema, questions: list[str], seed: int, n: int, mo
     from guided.eval.requests import PACKAGED, sql_request
 
     constraint = guided.compile(guided.sql(schema, forward=False), model.vocabulary)
-    budget = random.Random(f"model/{seed}").randint(*BUDGETS)
+    rng = random.Random(f"model/{seed}")
+    budget = rng.choice([rng.randint(*BUDGETS), USUAL, USUAL, USUAL])
     prompts = [sql_request(PACKAGED, schema, question) for question in questions]
     made = guided.generate(
         model, prompts, constraint, n=n, seed=seed, max_new_tokens=budget, do_sample=True, temperature=1.0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.amounts import ALL, some
 from tests.databases import DIALECTS, Databases
 from tests.sql_texts.engines import Verdict
 from tests.sql_texts.judging import judged
@@ -14,6 +15,13 @@ from tests.sql_texts.judging import judged
 BLOCKS = 3
 """Databases about which the model is asked, 96 texts each."""
 SEED = 1_000_000
+
+
+@pytest.mark.timeout(3600 if ALL else 300)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_masks_make_what_the_engine_prepares(dialect: str, databases: Databases) -> None:
+    for drawn, verdict, said in judged(databases(dialect), dialect, "masks", SEED, some(1000, 40)):
+        assert not drawn.dead and verdict is not Verdict.REFUSED, (drawn, said)
 
 
 @pytest.mark.slow

@@ -36,7 +36,7 @@ __all__ = ["UNHEARD", "Rows"]
 UNHEARD = "\x01"
 """A name that no text holds: it stands for all that mean nothing yet."""
 _QUOTE = ord("'")
-_BRACKET = frozenset(b"(")
+_BRACKET, _POINTS = frozenset(b"("), frozenset(b".")
 _AFTER_DIGITS = frozenset(range(256)) - AFTER_NUMBER
 _ALL = frozenset(range(256))
 _OTHERS = 1024
@@ -397,7 +397,8 @@ class _Writing:
 
     def _after_word(self, place: Place, word: bytes) -> frozenset[int]:
         """The bytes that do not come at once behind a word as the next lexeme."""
-        return AFTER_WORD | _BRACKET if self.language.calls(place, word + b"(") else AFTER_WORD
+        closed = AFTER_WORD | _BRACKET if self.language.calls(place, word + b"(") else AFTER_WORD
+        return closed | _POINTS if self.language.takes_no_point(place, word) else closed
 
     def _told(
         self, place: Place, text: bytes, walked: Walked, closed: frozenset[int]

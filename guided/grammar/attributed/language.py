@@ -117,6 +117,8 @@ class AttributedLanguage:
                     return None
                 if byte == _BRACKET and self.calls(at.place, at.text + b"("):
                     return At(at.place, Reading.SIGN, at.text + b"(")
+                if byte == POINT and self.takes_no_point(at.place, at.text):
+                    return None
             case Reading.NUMBER:
                 if is_word_byte(byte) or byte == POINT or (byte in b"+-" and at.text[-1:] in b"eE"):
                     return self._number(at.place, at.text + bytes([byte]))
@@ -172,6 +174,14 @@ class AttributedLanguage:
     def calls(self, place: Place, text: bytes) -> bool:
         """Is a word with a bracket a function whose name has it?"""
         return text.lower().decode("utf-8", "replace") in self.listed_words(place)
+
+    def takes_no_point(self, place: Place, text: bytes) -> bool:
+        """Is a word only a keyword, behind which the engine would read a point as one between names?"""
+        word = text.lower().decode("utf-8", "replace")
+        if not self.lexis.names_by_points or word not in place.keywords:
+            return False
+        is_reserved = word in self.lexis.reserved
+        return is_reserved or not any(names.free or word in names.words for _, names in place.names)
 
     def _blank(self, place: Place, text: bytes) -> At | None:
         return At(place, Reading.BLANK, b" " * len(text)) if len(text) <= MOST_BLANKS else None

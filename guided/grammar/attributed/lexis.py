@@ -69,6 +69,8 @@ class Lexis:
     """All signs that the engine cuts as one."""
     operator_characters: str = ""
     """The characters of which PostgreSQL's operators are made, each the longest run of them."""
+    names_by_points: bool = False
+    """Is a point right behind a word always one between names, so that no number begins there?"""
     folds_quoted: bool = True
     """Are names in quotes compared regardless of case, as others are?"""
 

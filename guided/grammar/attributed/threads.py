@@ -247,7 +247,9 @@ class Place:
         found = []
         for number, terminal, stack in self.plan.literals:
             attribute = self.ways[number].attribute
-            found.append((Open(terminal, stack, attribute), terminal.form, terminal.kind.allowed(attribute)))
+            values = terminal.kind.allowed(attribute)
+            if not isinstance(values, Words) or len(values):
+                found.append((Open(terminal, stack, attribute), terminal.form, values))
         return tuple(found)
 
     @cached_property

@@ -90,6 +90,7 @@ MARIADB = Dialect(
         text_quotes=('"',),
         escapes=True,
         keeps_case=True,
+        names_by_points=True,
         signs=frozenset(["<>", "<=", ">=", "!=", "<=>", "||", "&&", "<<", ">>", ":="]),
     ),
     keywords=_WORDS | {"escape", "sounds"},

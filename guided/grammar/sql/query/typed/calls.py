@@ -45,7 +45,7 @@ from guided.grammar.sql.query.typed.frames import CONDITION, Calling, Operand
 from guided.grammar.sql.query.typed.literals import numbers_of, strings_of
 from guided.grammar.sql.query.typed.scope import Clause, Column, Pending, Query, is_open, queries_around, type_of
 from guided.grammar.sql.query.typed.system import TypeSystem
-from guided.grammar.sql.query.typed.types import ALL, BIT, MADE, SORTABLE, coerces, is_literal, members, only
+from guided.grammar.sql.query.typed.types import ALL, BIT, IN_QUOTES, MADE, SORTABLE, coerces, is_literal, members, only
 from guided.grammar.sql.query.typed.windows import directed, ordering, over
 
 __all__ = [
@@ -146,10 +146,9 @@ class FunctionName:
             return Names(_NO_WORDS)
         if not query.computed or self.kind != "scalar":
             return Names(self._words)
-        names = self._words.members
-        if query.computed.is_whole:
-            names &= query.system.computable.keys()
-        return Names(functions.giving(query.system, frozenset(names), frames.leading(query.top)))
+        members, system = self._words.members, query.system
+        names = members & system.computable.keys() if query.computed.is_whole else members - system.failing
+        return Names(functions.giving(system, frozenset(names), frames.leading(query.top)))
 
     def _opened(self, query: Query) -> Query | None:
         return opened(query, self.kind)
@@ -229,6 +228,9 @@ def _next_types(query: Query) -> int:
     if query.computed.is_whole and frame.name == "date":
         # It reads a text, which a literal spells right.
         found &= ~BIT["text"]
+    if query.system.lists and frame.name in query.system.row_sets:
+        # Where another argument is no constant, a text in quotes is one of VARCHAR, and there is no such function.
+        found &= ~IN_QUOTES
     return found & SORTABLE if frame.distinct else found
 
 

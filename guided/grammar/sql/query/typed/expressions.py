@@ -94,7 +94,7 @@ from guided.grammar.sql.query.typed.undecided import example, is_undecided, stan
 __all__ = ["beginning_with", "casts", "columns", "expression"]
 
 _OPEN, _CLOSE, _COMMA = Sign("("), Sign(")"), Sign(",")
-_ROOM = {"tinyint": 2, "smallint": 4, "int2": 4}
+_ROOM = {"smallint": 4, "int2": 4}
 """The digits for which types have room by their words, where others have the same type."""
 
 
@@ -177,7 +177,7 @@ def begin_cast(query: Query) -> Query | None:
 def _is_sure(query: Query, source: str, target: str, behind: bool) -> bool:
     """Is a cast one that no constant fails, and that needs no other?"""
     top = query.top._replace(type="") if behind else query.top
-    leads_on = (frames.leading(top) == ALL) or frames.goal_of(top) & BIT[target]
+    leads_on = frames.leading(top) == ALL or frames.hopes(top) & BIT[target]
     return bool(leads_on) and not amount_of_cast(source, 0, target)[1]
 
 

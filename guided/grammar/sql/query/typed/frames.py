@@ -18,9 +18,9 @@ from guided.grammar.sql.query.typed.operators import LEVELS, result, rights, via
 from guided.grammar.sql.query.typed.system import TypeSystem
 from guided.grammar.sql.query.typed.types import (
     ALL,
-    ANY_NULL,
     BIT,
     HELD,
+    IN_QUOTES,
     LITERALS,
     cast_targets,
     is_literal,
@@ -323,8 +323,6 @@ def negated(operand: Operand) -> Operand | None:
     return operand._replace(waits=(*operand.waits, Wait("not", "", CONDITION)), label=("", 0))
 
 
-_PASSING = sum(BIT[name] for name in LITERALS if name != ANY_NULL and name not in HELD)
-"""Literals that no cast leads to; those that are held need none."""
 _FAILING = ("//", "%", "at")
 """Operators that constants may fail whatever their types are: by zero, or for a zone that is none."""
 _NO_CHAIN = (LEVELS["compare"], LEVELS["between"], LEVELS["is"])
@@ -380,7 +378,8 @@ def _operated(operand: Operand, operator: str) -> Operand | None:
             goal = rights(left.system, "compare", left.type, CONDITION) if wanted & BIT["bool"] else 0
         case _:
             goal = rights(left.system, operator, left.type, wanted)
-    if not goal & ~_PASSING:
+    # No cast leads to a literal; those that are held need none.
+    if not goal & ~IN_QUOTES:
         return None
     wait = Wait(operator, left.type, goal, left.digits)
     return left._replace(

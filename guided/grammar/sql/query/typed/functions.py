@@ -49,7 +49,7 @@ def giving(system: TypeSystem, names: frozenset[str], types: int) -> Words:
 def _bits(result: str) -> int:
     if result == "anyarray":
         return LISTS
-    return BIT.get(result, NO_LISTS)
+    return BIT.get(result, NO_LISTS if result.startswith("any") else 0)
 
 
 @lru_cache(maxsize=1 << 16)

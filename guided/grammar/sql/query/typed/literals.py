@@ -35,7 +35,8 @@ def _span() -> str:
     found = parts[-1]
     for part in reversed(parts[:-1]):
         found = f"({part}( {found})?|{found})"
-    return f"(?i:{found})"
+    # Without regard to case in ASCII only: a long s is no letter of a unit.
+    return f"(?ai:{found})"
 
 
 _FIELD = "century|decade|year|quarter|month|week|day|hour|minute|second|millisecond|microsecond"
@@ -74,7 +75,7 @@ def _array() -> str:
 
 def _json_path() -> str:
     """Paths of SQL's standard into JSON: members, elements, and a comparison or one filter of such."""
-    steps = r"(\.([A-Za-z_][A-Za-z0-9_]*|\*)|\[(\*|last|[0-9]{1,3})\])*"
+    steps = r"(\.([A-Za-z_][A-Za-z0-9_]*|\*)|\[(\*|last|0|[1-9][0-9]{0,2})\])*"
     value = r"(\"[A-Za-z0-9 _.,:;@#%&/=<>~+*?!()$-]*\"|-?(0|[1-9][0-9]{0,9})(\.[0-9]{1,9})?|true|false|null)"
     compared = rf"{steps} ?(==|!=|<>|<|<=|>|>=) ?{value}"
     condition = f"@{compared}"
@@ -90,11 +91,11 @@ PATTERNS = {
     "'timestamp": rf"({DAY})[ T]{_CLOCK}(\+00|Z)?",
     "'time": _CLOCK,
     "'interval": _span(),
-    "'bool": "(?i:true|false|yes|no|t|f|y|n)",
+    "'bool": "(?ai:true|false|yes|no|t|f|y|n)",
     "'json": _json(),
     "'array": _array(),
-    "'field": f"(?i:{_FIELD})",
-    "'part": f"(?i:{_FIELD}|dow|doy|isodow|isoyear|weekday|dayofweek|dayofyear)",
+    "'field": f"(?ai:{_FIELD})",
+    "'part": f"(?ai:{_FIELD}|dow|doy|isodow|isoyear|weekday|dayofweek|dayofyear)",
     "'uuid": "[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}",
     "'format": "([ -$&(-~]|%[abcdfghjmnpuwxyzABGHIMSTUVWXYZ]|%-[dmyHIMSj])+",
     "'regex": _regex(),

@@ -104,7 +104,8 @@ class TypeSystem:
     computable: Mapping[str, int] = field(default_factory=dict)
     """Where the engine computes constants while it prepares: functions that never fail then, by the digits of what they
     give (`typed.computed.digits`); 0 are those of the arguments, and less than 0 so many more than they have."""
-
+    failing: frozenset[str] = frozenset()
+    """Functions that stand in no part of an expression that it computes, since some constants fail them."""
     folded: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Of functions the places of those arguments that it computes so wherever they stand, if they are constant."""
 

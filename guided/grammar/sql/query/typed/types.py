@@ -16,7 +16,7 @@ from guided.grammar.sql.query.typed.system import TypeSystem
 from guided.grammar.sql.query.typed.undecided import UNDECIDED, is_undecided, joined, members_of
 
 __all__ = [
-    "ALL", "ANY_NULL", "ANY_TEXT", "BIT", "ENUMS", "HELD", "KNOWN", "LISTS", "LITERALS", "MADE", "NESTED",
+    "ALL", "ANY_NULL", "ANY_TEXT", "BIT", "ENUMS", "HELD", "IN_QUOTES", "KNOWN", "LISTS", "LITERALS", "MADE", "NESTED",
     "NO_LISTS", "OTHER", "RANGES", "SORTABLE", "UNBOUND",
     "bits_of", "cast_targets", "category", "coerces", "common", "is_literal", "is_preferred", "members", "only",
     "settled", "settling", "takes", "turns_into",
@@ -64,6 +64,8 @@ LITERALS: dict[str, frozenset[str]] = {
 KNOWN = (*SCALARS, *ENUMS, *RANGES, *NESTED, *("_" + name for name in (*SCALARS, *ENUMS, *NESTED)), OTHER)
 BIT = {name: 1 << place for place, name in enumerate((*KNOWN, *LITERALS, *UNDECIDED))}
 ALL = sum(bit for name, bit in BIT.items() if name not in HELD)
+IN_QUOTES = sum(BIT[name] for name in LITERALS if name != ANY_NULL and name not in HELD)
+"""Literals in quotes whose type what stands around them decides."""
 LISTS = sum(bit for name, bit in BIT.items() if name[0] == "_")
 NO_LISTS = sum(bit for name, bit in BIT.items() if name[0] not in "_'")
 """Types of values that are no lists."""

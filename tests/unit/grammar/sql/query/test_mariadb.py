@@ -86,6 +86,8 @@ SELECT name FROM singer WHERE (country, age) NOT IN (SELECT country, max(age) FR
 """.strip().splitlines()
 
 REFUSED = r"""
+SELECT.5
+SELECT name FROM concert WHERE year BETWEEN.5 AND 1
 SELECT x.`*` FROM singer x
 (SELECT name FROM singer LIMIT 2) ORDER BY age
 (SELECT name AS a, age AS a FROM singer) ORDER BY a

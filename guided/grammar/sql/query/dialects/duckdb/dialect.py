@@ -11,7 +11,7 @@ __all__ = ["DUCKDB"]
 
 _WORDS = {
     "int": "int4", "integer": "int4", "int4": "int4", "bigint": "int8", "int8": "int8", "smallint": "int2",
-    "int2": "int2", "tinyint": "int2", "hugeint": "int16", "numeric": "numeric", "decimal": "numeric",
+    "int2": "int2", "hugeint": "int16", "numeric": "numeric", "decimal": "numeric",
     "real": "float4", "float": "float4", "float4": "float4", "double": "float8", "float8": "float8", "text": "text",
     "varchar": "text", "string": "text", "date": "date", "timestamp": "timestamp", "datetime": "timestamp",
     "timestamptz": "timestamptz", "time": "time", "timetz": "timetz", "interval": "interval", "boolean": "bool",

@@ -215,6 +215,7 @@ SYSTEM = TypeSystem(
     from_first=True,
     lists=True,
     computable=functions.COMPUTABLE,
+    failing=functions.FAILING,
     folded=functions.FOLDED,
 )
 

@@ -115,6 +115,7 @@ SELECT chr(1 - 1) FROM singer
 """.strip().splitlines()
 
 REFUSED = """
+SELECT info @? '$[08]' FROM concert
 SELECT DISTINCT ON (name) upper(name) AS name FROM singer ORDER BY singer.name
 SELECT DISTINCT ON (name) name, country AS name FROM singer
 (SELECT length, place FROM "Order Items") UNION ALL SELECT DISTINCT ON (age) NULL, NULL AS age FROM singer
