@@ -32,6 +32,7 @@ from guided.grammar.sql.query.scope import (
     bare_names,
     barred_below,
     barred_by_star,
+    has_output_of_all,
     has_star,
     is_full,
     is_local,
@@ -353,7 +354,10 @@ class TableName:
         bare = bare_columns(query.sources)
         if self.joining is Joining.NATURAL:
             return not relation.names & bare_columns(query.sources[query.chain :]).ambiguous
-        return not waiting_among(query, relation.names & (bare.unique | bare.ambiguous))
+        shared = relation.names & (bare.unique | bare.ambiguous)
+        if query.is_distinct and has_output_of_all(query):
+            return not shared
+        return not waiting_among(query, shared)
 
     def allowed(self, query: Query) -> Names:
         """All of which some FROM can be made."""
@@ -388,6 +392,11 @@ class TableName:
                 name for name in names if len(self._relation(query, name).columns) == query.missing_columns
             )
         if not missing:
+            if self.joining is Joining.USING and query.is_distinct and has_output_of_all(query):
+                # USING would have to name all that is shared: a sub-query is shorter.
+                columns = bare_columns(query.sources)
+                shared = columns.unique | columns.ambiguous
+                names = frozenset(name for name in names if not self._relation(query, name).names & shared)
             return sorted(names, key=lambda name: (len(name), name))[:4]
         found = []
         for qualifier in sorted({pending.qualifier for pending in missing if pending.qualifier is not None}):

@@ -13,7 +13,6 @@ from guided.grammar.attributed.nodes import (
     Rule,
     Sign,
     Spelled,
-    Star,
     choice,
     listed,
     maybe,
@@ -24,6 +23,17 @@ from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query.relations import EVERY
 from guided.grammar.sql.query.typed import alternatives, frames, functions
 from guided.grammar.sql.query.typed import changes as do
+from guided.grammar.sql.query.typed.arguments import (
+    COMMA,
+    argument,
+    arguments,
+    begin_argument,
+    end_argument,
+    end_call,
+    frame_of,
+    may_close,
+    more_arguments,
+)
 from guided.grammar.sql.query.typed.columns.catalog import Catalog
 from guided.grammar.sql.query.typed.columns.references import Qualifier
 from guided.grammar.sql.query.typed.columns.row_names import RowName
@@ -31,8 +41,6 @@ from guided.grammar.sql.query.typed.columns.terms import TermQualifier
 from guided.grammar.sql.query.typed.columns.traces import broken
 from guided.grammar.sql.query.typed.computed.contexts import (
     begin_part,
-    called,
-    lacks_query,
     leads,
     may_be_null,
     risky,
@@ -45,17 +53,15 @@ from guided.grammar.sql.query.typed.frames import CONDITION, Calling, Operand
 from guided.grammar.sql.query.typed.literals import numbers_of, strings_of
 from guided.grammar.sql.query.typed.scope import Clause, Column, Pending, Query, is_open, queries_around, type_of
 from guided.grammar.sql.query.typed.system import TypeSystem
-from guided.grammar.sql.query.typed.types import ALL, BIT, IN_QUOTES, MADE, SORTABLE, coerces, is_literal, members, only
+from guided.grammar.sql.query.typed.types import ALL, BIT, MADE, SORTABLE, coerces, is_literal, members, only
 from guided.grammar.sql.query.typed.windows import directed, ordering, over
 
 __all__ = [
-    "COMMA", "FunctionName", "arguments", "call", "end_call", "end_kind", "made", "may_aggregate", "may_qualify",
+    "FunctionName", "call", "end_kind", "made", "may_aggregate", "may_qualify",
     "stronger", "windowed_call",
 ]  # fmt: skip
 
 _OPEN, _CLOSE, _COMMA = Sign("("), Sign(")"), Sign(",")
-COMMA = seq(Action(do.heard(",")), _COMMA)
-"""A comma that tells expressions apart."""
 _TO_COME = "NULL::timestamp"
 """As much as an argument of which nothing was read."""
 _LATE = (Clause.ORDER, Clause.WINDOW, Clause.QUALIFY)
@@ -213,65 +219,6 @@ def calling(name: str) -> do.Change:
     return change
 
 
-def _frame(query: Query) -> Calling:
-    frame = query.frame
-    assert isinstance(frame, Calling)
-    return frame
-
-
-def _next_types(query: Query) -> int:
-    """The types that one more argument may have."""
-    frame = _frame(query)
-    if len(frame.types) >= functions.arity(query.system, frame.name)[1]:
-        return 0
-    found = functions.next_types(query.system, frame.name, frame.types)
-    if query.computed.is_whole and frame.name == "date":
-        # It reads a text, which a literal spells right.
-        found &= ~BIT["text"]
-    if query.system.lists and frame.name in query.system.row_sets:
-        # Where another argument is no constant, a text in quotes is one of VARCHAR, and there is no such function.
-        found &= ~IN_QUOTES
-    return found & SORTABLE if frame.distinct else found
-
-
-def may_go_on(query: Query) -> Query | None:
-    """Before the comma of one more argument."""
-    return query if _next_types(query) else None
-
-
-def begin_argument(query: Query) -> Query | None:
-    """Before one more argument."""
-    frame = _frame(query)
-    found = do.push(query, _next_types(query))
-    folded = len(frame.types) in query.system.folded.get(frame.name, ())
-    return begin_part(found) if found and folded else found
-
-
-def end_argument(query: Query) -> Query | None:
-    """Behind it."""
-    if query.computed and lacks_query(query):
-        return None
-    ended = do.end(query)
-    if ended is None:
-        return None
-    frame = _frame(ended)._replace(types=(*_frame(ended).types, ended.value))
-    if frame.distinct and ended.column is not None:
-        frame = frame._replace(columns=(*frame.columns, ended.column))
-    if ended.computed.is_whole:
-        frame = frame._replace(digits=max(frame.digits, ended.amount))
-    return ended.with_top(frame)
-
-
-def end_call(query: Query) -> Query | None:
-    """The bracket that closes a call."""
-    frame = _frame(query)
-    kind = functions.call_of(query.system, frame.name, frame.types)
-    if kind is None:
-        return None
-    left, digits = called(do.allows_null(query.popped()), frame, kind)
-    return do.read(do.hear(left, ")"), kind, (frame.name, 2), digits)
-
-
 def _may_be_listed(query: Query) -> Query:
     """Behind a call that a subscript may follow."""
     return query.with_top(query.top._replace(indexed=True))
@@ -306,21 +253,15 @@ def _begin_extract(query: Query) -> Query:
 
 def _of_text(query: Query) -> Query | None:
     """Behind the first argument of SUBSTRING, if it is a text."""
-    return query if functions.call_of(query.system, "substr", (*_frame(query).types, "int4")) == "text" else None
+    return query if functions.call_of(query.system, "substr", (*frame_of(query).types, "int4")) == "text" else None
 
 
 def _end_substring(query: Query) -> Query | None:
     """Behind the arguments of SUBSTRING in either spelling."""
-    types = _frame(query).types
+    types = frame_of(query).types
     kind = functions.call_of(query.system, "substr", types if len(types) > 1 else (*types, "int4"))
-    below = query.popped() if _frame(query).digits <= _FIELD_DIGITS else risky(query.popped())
+    below = query.popped() if frame_of(query).digits <= _FIELD_DIGITS else risky(query.popped())
     return None if kind is None else do.read(do.hear(below, ")"), kind, ("substring", 2))
-
-
-def may_close(query: Query) -> Query | None:
-    """Where a call has all its arguments."""
-    frame = _frame(query)
-    return None if functions.call_of(query.system, frame.name, frame.types) is None else query
 
 
 def end_kind(query: Query) -> Query:
@@ -330,7 +271,7 @@ def end_kind(query: Query) -> Query:
 
 def counts_all(query: Query) -> Query | None:
     """``*``, the argument of COUNT."""
-    return query if _frame(query).name == "count" else None
+    return query if frame_of(query).name == "count" else None
 
 
 def counts_source(query: Query) -> Query | None:
@@ -342,22 +283,22 @@ def counts_source(query: Query) -> Query | None:
 
 def distinct(query: Query) -> Query:
     """DISTINCT before the argument of an aggregate."""
-    return query.with_top(_frame(query)._replace(distinct=True))
+    return query.with_top(frame_of(query)._replace(distinct=True))
 
 
 def has_columns(query: Query) -> Query | None:
     """Where an argument of DISTINCT is a column, which alone may say the order."""
-    return query._replace(name="") if _frame(query).columns else None
+    return query._replace(name="") if frame_of(query).columns else None
 
 
 def _columns(query: Query) -> tuple[Column, ...]:
     """Those columns, as they were written."""
-    return _frame(query).columns
+    return frame_of(query).columns
 
 
 def _may_be_row(query: Query) -> Query | None:
     """Where a row may be the only argument of a function."""
-    frame = _frame(query)
+    frame = frame_of(query)
     return query if frame.name in _OF_ROWS and not frame.types and not frame.distinct else None
 
 
@@ -392,7 +333,7 @@ def _within(name: str) -> do.Change:
         ended = do.end(query)
         if ended is None:
             return None
-        frame = _frame(ended)
+        frame = frame_of(ended)
         kind = functions.call_of(query.system, name, (*frame.types, ended.value))
         return None if kind is None else do.read(ended.popped(), kind, (name, 2))
 
@@ -407,7 +348,7 @@ def begin_order(query: Query) -> Query | None:
 
 def begin_within(query: Query) -> Query | None:
     """Behind WITHIN GROUP (ORDER BY."""
-    frame = _frame(query)
+    frame = frame_of(query)
     found = functions.next_types(query.system, frame.name, frame.types) & SORTABLE
     begun = do.push(query, found & ~sum(BIT[name] for name in members(found) if is_literal(name)))
     return None if begun is None else begun._replace(alone=not query.system.constant_order)
@@ -424,19 +365,6 @@ def call(dialect: TypedDialect, catalog: Catalog, expression: Rule) -> Node:
 def windowed_call(dialect: TypedDialect, catalog: Catalog, expression: Rule) -> Node:
     """A call with OVER."""
     return choice(_aggregates(dialect, catalog, expression)[1], _window_function(dialect, expression, "rank"))
-
-
-def arguments(expression: Node) -> Node:
-    """The arguments of a call, one or more."""
-    return seq(_argument(expression), _more_arguments(expression))
-
-
-def _argument(expression: Node) -> Node:
-    return seq(Action(begin_argument), expression, Action(end_argument))
-
-
-def _more_arguments(expression: Node) -> Node:
-    return Star(seq(Action(may_go_on), COMMA, _argument(expression)), lambda query: may_close(query) is None)
 
 
 def made(dialect: TypedDialect, expression: Node) -> dict[str, Node]:
@@ -562,14 +490,14 @@ def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:
     place = seq(Action(do.begin(only(*dialect.wholes)), _TO_COME), Action(begin_part), expression, Action(do.end))
     long = seq(words("FOR"), Action(do.heard("for")), place)
     part = seq(Action(_of_text), choice(seq(words("FROM"), Action(do.heard("from")), place, maybe(long)), long))
-    several_arguments = seq(_more_arguments(expression), Action(may_close))
+    several_arguments = seq(more_arguments(expression), Action(may_close))
     if not dialect.system.lists:
         found = seq(Action(do.begin(_texts(dialect))), choice(*strings_of(dialect)), Action(do.end))
         several_arguments = choice(several_arguments, seq(Action(_of_text), COMMA, found))
         part = choice(part, seq(Action(_of_text), words("FROM"), Action(do.heard("from")), found))
     substring = seq(
         Action(do.hears("substr")), begin_text, words("SUBSTRING"), Action(calling("substr")), _OPEN,
-        _argument(expression), choice(several_arguments, part), Action(_end_substring), _CLOSE,
+        argument(expression), choice(several_arguments, part), Action(_end_substring), _CLOSE,
     )  # fmt: skip
     several = [
         seq(words(word), Action(alternatives.begin_alternatives(word.lower())), _OPEN,

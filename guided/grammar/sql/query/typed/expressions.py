@@ -30,11 +30,8 @@ from guided.grammar.attributed.nodes import (
 from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query.typed import alternatives, frames, new_names, queries
 from guided.grammar.sql.query.typed import changes as do
-from guided.grammar.sql.query.typed.calls import (
-    COMMA,
-    call,
-    made,
-)
+from guided.grammar.sql.query.typed.arguments import COMMA
+from guided.grammar.sql.query.typed.calls import call, made
 from guided.grammar.sql.query.typed.columns import references as names
 from guided.grammar.sql.query.typed.columns.catalog import MOST_VARIANTS, Catalog
 from guided.grammar.sql.query.typed.columns.groupings import grouping

@@ -11,7 +11,7 @@ from guided.grammar.sql.query.typed.system import Signature, TypeSystem
 from guided.grammar.sql.query.typed.types import ANY_NULL, BIT, LISTS, NO_LISTS, OTHER, UNBOUND, bits_of, is_literal
 from guided.grammar.sql.query.typed.undecided import is_undecided, joined, members_of
 
-__all__ = ["arity", "call_of", "giving", "next_types"]
+__all__ = ["arity", "call_of", "gives_argument", "giving", "next_types"]
 
 MOST_REPEATED = 12
 """Arguments of a function that takes any number; the engine takes 100."""
@@ -44,6 +44,13 @@ def giving(system: TypeSystem, names: frozenset[str], types: int) -> Words:
     """Those of some functions that may give one of some types."""
     given = {name: {one.result for one in system.functions[name]} for name in names}
     return words_of(name for name, some in given.items() if any(_bits(one) & types for one in some))
+
+
+@cache
+def gives_argument(system: TypeSystem, name: str, place: int) -> bool:
+    """Does a function give what its argument at a place is?"""
+    rows = (one for one in system.functions[name] if place < len(one.parameters))
+    return any(one.result.startswith("any") and one.result == one.parameters[place] for one in rows)
 
 
 def _bits(result: str) -> int:

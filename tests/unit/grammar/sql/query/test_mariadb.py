@@ -219,6 +219,24 @@ def test_a_bracket_owes_no_other_part(languages: tuple[AttributedLanguage, ...])
 
 
 @pytest.mark.timeout(3600 if ALL else 300)
+@pytest.mark.parametrize("source", ["singer y, ", "concert y JOIN ", "concert y NATURAL JOIN "])
+def test_columns_of_a_star_in_a_source_have_names_of_their_own(
+    source: str, languages: tuple[AttributedLanguage, ...], session: ReadOnlySession
+) -> None:
+    text = f"SELECT 1 FROM (SELECT * FROM {source}"
+    for language in languages:
+        at = language.start
+        for byte in text.encode():
+            found = language.step(at, byte)
+            assert found is not None
+            at = found
+        end = language.end(at)
+        assert end is not None and len(end) <= language.price(at)
+        session.prepare(text + end.decode())
+        # No name ends the text, and another table would have an equal one.
+        assert refusal(language, f"{text}{source.split()[0]}, singer z") is not None
+
+
 def test_random_texts_are_prepared(languages: tuple[AttributedLanguage, ...], session: ReadOnlySession) -> None:
     """The server computes constants while it prepares, and refuses those that overflow: one text of a thousand."""
     sizes, overflows = [], 0

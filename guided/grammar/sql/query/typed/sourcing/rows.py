@@ -10,7 +10,8 @@ from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query.relations import EVERY, LETTERS
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed import clauses
-from guided.grammar.sql.query.typed.calls import FunctionName, arguments, end_call
+from guided.grammar.sql.query.typed.arguments import arguments, end_call
+from guided.grammar.sql.query.typed.calls import FunctionName
 from guided.grammar.sql.query.typed.computed.contexts import begin, end
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.queries import MOST_DEPTH
