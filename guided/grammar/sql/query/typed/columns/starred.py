@@ -62,6 +62,11 @@ def _end(query: Query) -> Query | None:
     )  # fmt: skip
 
 
+def _named(star: Output) -> frozenset[str]:
+    """The columns for which ``*`` does not stand, or not as they are."""
+    return star.excluded.union((one.name or "" for one in star.replaced), (old for old, _ in star.renamed))
+
+
 class _Excluded:
     """A column that ``*`` does not stand for."""
 
@@ -79,15 +84,16 @@ class _Excluded:
             found = set(bare_columns(query.sources).unique if source is None else source.relation.types)
             return Names(words_of(name for name in found if self.after(query, name) is not None))
         found = {*self._catalog.types, *(name for _, relation in query.named_tables for name in relation.types)}
+        # Only what was named before may not stand here; a catalog has thousands of others.
+        before = _named(query.outputs[-1]) | query.barred | {one.column for one in query.pending}
+        found -= {name for name in found & before if self.after(query, name) is None}
         return Names(words_of(found), self._catalog.forward, self._catalog.names)
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query in which FROM must have it."""
         star = query.outputs[-1]
-        named = star.excluded.union((one.name or "" for one in star.replaced), (old for old, _ in star.renamed))
-        found = (
-            None if name in named or self._catalog.is_never(name) else refer(query, Pending(star.star or None, name))
-        )
+        is_free = name not in _named(star) and not self._catalog.is_never(name)
+        found = refer(query, Pending(star.star or None, name)) if is_free else None
         return found and found._replace(outputs=(*found.outputs[:-1], self._of(star, name)), loose=frozenset())
 
     def _of(self, star: Output, name: str) -> Output:

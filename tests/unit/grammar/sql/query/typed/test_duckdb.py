@@ -287,6 +287,17 @@ def test_what_the_engine_refuses_is_refused(text: str, language: AttributedLangu
     assert refusal(language, text) is not None
 
 
+@pytest.mark.parametrize("text", ["SELECT s.* EXCLUDE age RENAME age", "SELECT * EXCLUDE (age, age"])
+def test_a_column_that_a_star_leaves_out_is_not_renamed(text: str, language: AttributedLanguage) -> None:
+    at = language.start
+    for byte in text.encode():
+        found = language.step(at, byte)
+        assert found is not None
+        at = found
+    # So the name goes on: there may be a column of a longer one.
+    assert not language.may_be_over(at) and language.end(at) is not None
+
+
 def test_letters_of_intervals_are_ascii(language: AttributedLanguage) -> None:
     # Python's fold of a long s is an s; whether a query fails by it shows only when it is run, or constants are computed.
     assert refusal(language, "SELECT '3 mins'::interval") is None
