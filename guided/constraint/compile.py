@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import OrderedDict
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from guided.collection import hold, release
 from guided.constraint.constraint import Constraint
@@ -15,6 +15,9 @@ from guided.grammar.ir import Grammar
 from guided.vocab.remembered import vocabulary_of
 from guided.vocab.vocabulary import Vocabulary
 
+if TYPE_CHECKING:
+    from guided.constraint.languages import LanguageConstraint
+
 REMEMBERED = 64
 """Constraints kept per vocabulary for grammars that are compiled again; each holds its tables and remembered masks."""
 
@@ -22,10 +25,16 @@ AT_ONCE = 32
 """Constraints more after which as many are forgotten: to take one apart is 40 to 90 us, by the profiler, and somebody
 waits for the next."""
 
+LIVELY = 8
+"""Constraints of databases and the like that keep all that they have found: up to 300 MB each along some hundred
+queries, so that 64 of them would be 19 GB.  What others had found they find again."""
+
 _DEFAULT = Limits()
 
 _recent: weakref.WeakKeyDictionary[Vocabulary, OrderedDict[tuple[str | Grammar, Limits], Constraint]]
 _recent = weakref.WeakKeyDictionary()
+_lively: OrderedDict[int, weakref.ref[LanguageConstraint]] = OrderedDict()
+"""The constraints that keep all, by address, the last that was asked for at the end."""
 _lock = threading.Lock()
 
 
@@ -61,14 +70,26 @@ def _compiled(grammar: Grammar, vocabulary: Vocabulary, limits: Limits) -> Const
         found = recent.get(key)
         if found is not None:
             recent.move_to_end(key)
-            return found
-    made = _made(grammar, vocabulary, limits)
-    forgotten: list[object] = []  # taken apart when this returns, not under the lock
+    if found is None:
+        found = _made(grammar, vocabulary, limits)
+        forgotten: list[object] = []  # taken apart when this returns, not under the lock
+        with _lock:
+            recent[key] = found
+            if len(recent) >= REMEMBERED + AT_ONCE:
+                forgotten += [recent.popitem(last=False) for _ in range(AT_ONCE)]
+    if grammar.language is not None:
+        _keep_few_lively(cast(Any, found))
+    return found
+
+
+def _keep_few_lively(used: LanguageConstraint) -> None:
+    """Have the constraint that was asked for longest ago forget what it has found, if there are more than some."""
     with _lock:
-        recent[key] = made
-        if len(recent) >= REMEMBERED + AT_ONCE:
-            forgotten += [recent.popitem(last=False) for _ in range(AT_ONCE)]
-    return made
+        _lively[id(used)] = weakref.ref(used)
+        _lively.move_to_end(id(used))
+        last = _lively.popitem(last=False)[1]() if len(_lively) > LIVELY else None
+    if last is not None:
+        last.forget()
 
 
 def _made(grammar: Grammar, vocabulary: Vocabulary, limits: Limits) -> Constraint:

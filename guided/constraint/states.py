@@ -39,6 +39,12 @@ class States:
     def __len__(self) -> int:
         return len(self._origins)
 
+    def forget(self, start: Hashable, step: Callable[[Any, int], Any]) -> None:
+        """Forget all values: from now on they are those of another automaton with the same texts."""
+        self._start, self._step = start, step
+        self._older = {}, {}
+        self._recent = {self._first: start}, {start: self._first}
+
     def value(self, number: int) -> Any:
         """The value of a state; where it was forgotten its text is read again from one that was not."""
         found = self._recent[0].get(number)

@@ -29,6 +29,15 @@ class AttributedConstraint(LiveConstraint):
         self._rows = Rows(language, vocabulary)
         self._budgets = Budgets(self._rows)
 
+    def forget(self) -> None:
+        """Forget all that can be found again, which may be 300 MB; states stay what they are."""
+        with self._lock:
+            self.language = self._language = self._language.afresh()
+            self._rows = Rows(self._language, self.vocabulary)
+            self._budgets = Budgets(self._rows)
+            self._states.forget(self._language.start, self._language.step)
+            self._masks.clear()
+
     def _walk(self, at: Any) -> NDArray[np.uint32]:
         return self._rows.row(at)
 

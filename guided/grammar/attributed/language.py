@@ -53,7 +53,6 @@ from guided.grammar.attributed.words import Words, union, words_of
 
 __all__ = ["AttributedLanguage"]
 
-
 _STEPS, _STATES = 1 << 12, 1 << 10
 """Steps and states that are remembered."""
 _QUOTE, _BACKSLASH, _BRACKET = b"'\\("
@@ -78,6 +77,7 @@ class AttributedLanguage:
 
         ``told`` gives those among some (`told_names`), where it is worth to watch what is read of attributes.
         """
+        self._made_of = (grammar, attribute, lexis, known, demands, told)
         self.lexis = lexis
         self._known = known
         self._told = told
@@ -163,6 +163,10 @@ class AttributedLanguage:
             return list(at.place.threads)
         found = read_lexeme(at, self.lexis)
         return [] if found is None else self.threads.reached(at.place, *found)
+
+    def afresh(self) -> AttributedLanguage:
+        """The same language, of which nothing is known so far: states of one are none of the other."""
+        return AttributedLanguage(*self._made_of)
 
     def apart(self) -> AttributedLanguage:
         """The same language, which remembers nothing so far and keeps its places by itself."""

@@ -14,6 +14,7 @@ import pytest
 import guided
 from guided import tokenset
 from guided.constraint.attributed import AttributedConstraint
+from guided.constraint.compile import LIVELY
 from guided.grammar.attributed.threads import Lexeme, LexemeKind
 from guided.grammar.attributed.watched import Watched
 from guided.grammar.sql import Column, DatabaseSchema, Table
@@ -42,6 +43,9 @@ TEXTS = [
     "SELECT foo FROM (SELECT name AS foo FROM singer WHERE name = 'it''s é' OR country = \"x\") AS y LIMIT 12",
     "SELECT name FROM concert WHERE `order date` IS NOT NULL ORDER BY name",
 ]
+
+
+FORGOTTEN = b"SELECT T1.name FROM singer AS T1 WHERE T1.age IS NULL "
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +112,41 @@ def test_a_large_budget_takes_the_plain_mask(vocabulary: guided.Vocabulary) -> N
         missing = {vocabulary.token_bytes(token) for token in tokenset.ids(row ^ plain).tolist()}
         assert missing <= {b"_" * 40, b"a" * 70}
         state = constraint.advance(state, byte)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_states_stay_what_they_are_when_all_is_forgotten(dialect: str, vocabulary: guided.Vocabulary) -> None:
+    constraint = AttributedConstraint(query_language(replace(SCHEMA, dialect=dialect)), vocabulary)
+    row = np.zeros(vocabulary.n_words, np.uint32)
+    states, masks = [constraint.start], []
+    for byte in FORGOTTEN:
+        constraint.fill_mask(states[-1], row)
+        masks.append(row.copy())
+        states.append(constraint.advance(states[-1], byte))
+        assert states[-1]
+    constraint.forget()
+    for state, mask in reversed([*zip(states[:-1], masks, strict=True)]):
+        constraint.fill_mask(state, row)
+        assert (row == mask).all()
+        constraint.fill_budget_mask(state, row, 200)
+    # The last is read again, and found to be the one of the same text.
+    assert constraint.is_accepting(states[-1])
+    assert constraint.advance_bytes(constraint.start, FORGOTTEN) == states[-1]
+
+
+def test_few_constraints_keep_what_they_have_found(vocabulary: guided.Vocabulary) -> None:
+    row = np.zeros(vocabulary.n_words, np.uint32)
+    made = []
+    for number in range(LIVELY + 2):
+        schema = DatabaseSchema((Table(f"t{number}", (Column("a"),)),))
+        constraint = guided.compile(guided.sql(schema), vocabulary)
+        assert isinstance(constraint, AttributedConstraint)
+        constraint.fill_mask(constraint.start, row)
+        made.append((constraint, constraint.language, row.copy()))
+    assert [one.language is not language for one, language, _ in made] == [True, True, *[False] * LIVELY]
+    for one, _, mask in made:
+        one.fill_mask(one.start, row)
+        assert (row == mask).all()
 
 
 def test_a_refusal_says_what_was_expected(vocabulary: guided.Vocabulary) -> None:
