@@ -412,6 +412,8 @@ class _Writing:
             else:
                 told |= walked.names & words.members
         told |= self.language.told_names(place, walked.names, before)
+        if self.language.lexis.no_blank_end:
+            told |= walked.blank_ended
         known = [crossing for name in sorted(told) for crossing in walked.by_name[name]]
         key = (walked, frozenset(told))
         if key not in self.others:

@@ -87,6 +87,11 @@ class Walked:
         return frozenset(self.by_name)
 
     @cached_property
+    def blank_ended(self) -> frozenset[str]:
+        """Those names that end with a blank."""
+        return frozenset(name for name in self.by_name if name.endswith(" "))
+
+    @cached_property
     def before_names(self) -> frozenset[str]:
         """Those names behind which a token may hold another name: one that the first may have given a meaning."""
         return frozenset(name for name, some in self.by_name.items() if any(one.before_name for one in some))

@@ -71,6 +71,8 @@ class Lexis:
     """The characters of which PostgreSQL's operators are made, each the longest run of them."""
     names_by_points: bool = False
     """Is a point right behind a word always one between names, so that no number begins there?"""
+    no_blank_end: bool = False
+    """Does no name in quotes end with a blank?"""
     folds_quoted: bool = True
     """Are names in quotes compared regardless of case, as others are?"""
 

@@ -68,7 +68,10 @@ def read_lexeme(at: At, lexis: Lexis) -> tuple[Lexeme, bool] | None:
             return Lexeme(LexemeKind.STRING, text.decode("utf-8", "replace")), False
         case Reading.NAME_END:
             quote, name = chr(text[0]), text[1:].decode("utf-8", "replace")
-            return Lexeme(kind_in_quotes(quote, lexis), lexis.folded(name, True), _kept(name, lexis)), False
+            kind = kind_in_quotes(quote, lexis)
+            if lexis.no_blank_end and kind is not LexemeKind.TEXT and name.endswith(" "):
+                return None
+            return Lexeme(kind, lexis.folded(name, True), _kept(name, lexis)), False
     return None
 
 

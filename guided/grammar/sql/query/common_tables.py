@@ -9,7 +9,6 @@ from guided.grammar.attributed.nodes import Names
 from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query import limits
 from guided.grammar.sql.query.catalog import Catalog
-from guided.grammar.sql.query.kinds import may_end
 from guided.grammar.sql.query.nesting import Nesting
 from guided.grammar.sql.query.relations import LETTERS, NOTHING
 from guided.grammar.sql.query.scope import Query, Recursion
@@ -53,7 +52,7 @@ class CommonTable:
         """The query with the name noted."""
         if name in self.functions or (name in self.catalog.relations and not query.may_redefine):
             return None
-        if not may_end(query, name) or any(_same(query, name, known) for known, _ in query.tables):
+        if any(_same(query, name, known) for known, _ in query.tables):
             return None
         if query.laws.case_folded and any(
             name != known and _same(query, name, known) for known in self.catalog.relations

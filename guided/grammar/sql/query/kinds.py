@@ -48,7 +48,7 @@ from guided.grammar.sql.query.values import read_column
 
 __all__ = [
     "AliasOfColumn", "AliasOfSource", "BareColumn", "Joining", "MergedColumn", "QualifiedColumn",
-    "Qualifier", "TableName", "can_derive", "has_taint", "may_be_named", "may_end", "mergeable", "own_source",
+    "Qualifier", "TableName", "can_derive", "has_taint", "may_be_named", "mergeable", "own_source",
     "read_atom", "waits_for_alias", "wanted_names", "wants_alias", "with_source",
 ]  # fmt: skip
 
@@ -457,7 +457,7 @@ class AliasOfSource:
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the source."""
-        if name in self.excluded or not _may_go_by(query, name) or not may_end(query, name):
+        if name in self.excluded or not _may_go_by(query, name):
             return None
         return with_source(query, name)
 
@@ -590,8 +590,3 @@ def mergeable(query: Query) -> frozenset[str]:
     """The columns by which the last source can be joined with USING."""
     *left, right = query.sources[query.chain :]
     return mergeable_names(tuple(left), right) - right.merged
-
-
-def may_end(query: Query, name: str) -> bool:
-    """May the name of a table end so?"""
-    return not (query.laws.no_blank_end and name.endswith(" "))

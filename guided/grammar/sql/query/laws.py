@@ -19,8 +19,6 @@ class Laws:
     """Do the conditions of a join know only the sources behind the last comma?"""
     selected_first: bool = False
     """Are names of GROUP BY, HAVING and ORDER BY those of the result first, and those of HAVING no others?"""
-    no_blank_end: bool = False
-    """Must names of tables not end with a blank?"""
     one_aggregate: bool = False
     """Has an aggregate no other in its arguments, not even in a sub-query?"""
     part_windows: bool = True

@@ -114,6 +114,20 @@ def test_a_large_budget_takes_the_plain_mask(vocabulary: guided.Vocabulary) -> N
         state = constraint.advance(state, byte)
 
 
+@pytest.mark.parametrize("forward", [True, False])
+def test_no_name_of_mysql_ends_with_a_blank(forward: bool) -> None:
+    pieces = [b" `.", b" `,", b" ` ", b"x `.", b" ``", b" `)", b" ` FROM", b"a `(", b"a `. "]
+    tokens = [*(bytes([byte]) for byte in range(256)), *pieces]
+    vocabulary = guided.Vocabulary.from_tokens([*tokens, None], eos_ids=[len(tokens)])
+    constraint = AttributedConstraint(query_language(replace(SCHEMA, dialect="mysql"), forward=forward), vocabulary)
+    row = np.zeros(vocabulary.n_words, np.uint32)
+    for text in (b"SELECT `ab", b"WITH `ab", b"SELECT name AS `ab", b"SELECT 1 FROM (SELECT name AS `x"):
+        state = constraint.advance_bytes(constraint.start, text)
+        constraint.fill_mask(state, row)
+        for token in range(vocabulary.size):
+            assert tokenset.contains(row, token) is (constraint.advance(state, token) != 0), (text, tokens[token])
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_states_stay_what_they_are_when_all_is_forgotten(dialect: str, vocabulary: guided.Vocabulary) -> None:
     constraint = AttributedConstraint(query_language(replace(SCHEMA, dialect=dialect)), vocabulary)
