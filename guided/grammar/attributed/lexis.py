@@ -40,6 +40,8 @@ _NUMBER = re.compile(NUMBER.encode() + rb"\Z")
 _WHOLE_NUMBER = re.compile(rb"(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z")
 _WORD = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$") | frozenset(range(128, 256))
 BLANKS = frozenset(b" \t\r\n")
+_FOUR_BYTES = bytes(range(0xF0, 0xF5))
+"""The first bytes of characters of four."""
 POINT = ord(".")
 """With which a number may begin, and which stands between names."""
 
@@ -71,6 +73,8 @@ class Lexis:
     """The characters of which PostgreSQL's operators are made, each the longest run of them."""
     names_by_points: bool = False
     """Is a point right behind a word always one between names, so that no number begins there?"""
+    basic_names: bool = False
+    """Have names in quotes only characters of up to three bytes?"""
     no_blank_end: bool = False
     """Does no name in quotes end with a blank?"""
     folds_quoted: bool = True
@@ -90,9 +94,10 @@ class Lexis:
         return text if quoted and not self.folds_quoted else ascii_lower(text)
 
     def ends_run(self, quote: str) -> bytes:
-        """The characters that do not stand for themselves between some quotes."""
-        holds_text = quote == "'" or quote in self.text_quotes
-        return quote.encode() + (b"\\" if self.escapes and holds_text else b"")
+        """The quote, and other bytes that do not stand for themselves between such quotes, or not at all."""
+        if quote == "'" or quote in self.text_quotes:
+            return quote.encode() + (b"\\" if self.escapes else b"")
+        return quote.encode() + (_FOUR_BYTES if self.basic_names else b"")
 
     def plain(self, words: Words, is_exact: bool = False) -> Words:
         """Those of some names that can be written without quotes."""

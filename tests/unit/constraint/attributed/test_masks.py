@@ -116,7 +116,7 @@ def test_a_large_budget_takes_the_plain_mask(vocabulary: guided.Vocabulary) -> N
 
 @pytest.mark.parametrize("forward", [True, False])
 def test_no_name_of_mysql_ends_with_a_blank(forward: bool) -> None:
-    pieces = [b" `.", b" `,", b" ` ", b"x `.", b" ``", b" `)", b" ` FROM", b"a `(", b"a `. "]
+    pieces = [b" `.", b" `,", b" ` ", b"x `.", b" ``", b" `)", b" ` FROM", b"a `(", b"a `. ", "\U0001d11e".encode()]
     tokens = [*(bytes([byte]) for byte in range(256)), *pieces]
     vocabulary = guided.Vocabulary.from_tokens([*tokens, None], eos_ids=[len(tokens)])
     constraint = AttributedConstraint(query_language(replace(SCHEMA, dialect="mysql"), forward=forward), vocabulary)

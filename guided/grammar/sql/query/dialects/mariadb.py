@@ -92,6 +92,7 @@ MARIADB = Dialect(
         keeps_case=True,
         names_by_points=True,
         no_blank_end=True,
+        basic_names=True,
         signs=frozenset(["<>", "<=", ">=", "!=", "<=>", "||", "&&", "<<", ">>", ":="]),
     ),
     keywords=_WORDS | {"escape", "sounds"},

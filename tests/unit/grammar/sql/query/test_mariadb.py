@@ -87,6 +87,8 @@ SELECT name FROM singer WHERE (country, age) NOT IN (SELECT country, max(age) FR
 
 REFUSED = r"""
 SELECT.5
+SELECT `𝄞`.x FROM (SELECT 1 AS x) `𝄞`
+SELECT 1 FROM (SELECT * FROM singer s JOIN concert c ON TRUE) x
 SELECT name FROM concert WHERE year BETWEEN.5 AND 1
 SELECT x.`*` FROM singer x
 (SELECT name FROM singer LIMIT 2) ORDER BY age

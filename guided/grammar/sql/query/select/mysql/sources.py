@@ -21,7 +21,7 @@ def sources(parts: MysqlParts) -> Node:
     settled = Action(do.settled)
     merged = listed(Name(kinds.MergedColumn(parts.catalog)), seq(Action(do.may_merge), parts.comma))
     condition = choice(
-        seq(words("ON"), settled, Action(do.begin_on), parts.expression, Action(do.end_on)),
+        seq(settled, words("ON"), Action(do.begin_on), parts.expression, Action(do.end_on)),
         seq(Action(do.may_merge), words("USING"), parts.open, merged, settled, parts.close),
     )
     outer = seq(Action(tables.not_within_itself), choice(words("LEFT"), words("RIGHT")), maybe(words("OUTER")))
