@@ -13,7 +13,6 @@ import numpy as np
 import guided
 from guided import tokenset
 from guided.constraint.live import LiveConstraint
-from guided.constraint.protocol import Constrains
 from guided.errors import LimitError
 from guided.grammar.attributed.language import AttributedLanguage
 from guided.grammar.attributed.nodes import Keyword, Sign
@@ -110,65 +109,52 @@ def _one_by_ends(rng: random.Random, language: AttributedLanguage, most: int) ->
 
 def by_tokens(schema: DatabaseSchema, seed: int, n: int, vocabulary: guided.Vocabulary) -> Iterator[Drawn]:
     """Any token of each mask, within a budget."""
-    constraints = [guided.compile(guided.sql(schema, forward=forward), vocabulary) for forward in (True, False)]
-    for number in range(seed, seed + n):
-        rng = random.Random(f"tokens/{number}")
-        yield _one_by_tokens(rng, constraints[number % 2], rng.randint(*BUDGETS))
-
-
-def _one_by_tokens(rng: random.Random, constraint: Constrains, budget: int) -> Drawn:
-    vocabulary = constraint.vocabulary
-    row = np.zeros(vocabulary.n_words, np.uint32)
-    state, steps, text = constraint.start, 0, b""
-    while True:
-        try:
-            constraint.fill_budget_mask(state, row, budget - steps)
-        except LimitError as error:
-            return Drawn(text.decode(errors="replace"), steps, str(error))
-        steps += 1
-        allowed = tokenset.ids(row).tolist()
-        if not allowed:
-            return Drawn(text.decode(errors="replace"), steps, "no token may come")
-        token = rng.choice(allowed)
-        state = constraint.advance(state, token)
-        if not state:
-            return Drawn(text.decode(errors="replace"), steps, f"token {token} of the mask may not come")
-        if state == constraint.end:
-            return Drawn(text.decode(), steps)
-        text += vocabulary.token_bytes(token) or b""
+    for rng, constraint in _turns("tokens", schema, seed, n, vocabulary):
+        yield _one_by_tokens(rng, constraint, rng.randint(*BUDGETS), within=True)
 
 
 def by_masks(schema: DatabaseSchema, seed: int, n: int, vocabulary: guided.Vocabulary) -> Iterator[Drawn]:
-    """Any token of each mask, up to 60, and what ends the text soon: a tenth of the time of `by_tokens`."""
+    """Any token of each mask, up to 60, and what ends the text soon."""
+    for rng, constraint in _turns("masks", schema, seed, n, vocabulary):
+        yield _one_by_tokens(rng, constraint, rng.choice([4, 8, 15, 30, 60]), within=False)
+
+
+def _turns(
+    drawn: str, schema: DatabaseSchema, seed: int, n: int, vocabulary: guided.Vocabulary
+) -> Iterator[tuple[random.Random, LiveConstraint]]:
+    """For each text its random source, and one of two constraints in turn."""
     constraints = [guided.compile(guided.sql(schema, forward=forward), vocabulary) for forward in (True, False)]
     for number in range(seed, seed + n):
-        rng = random.Random(f"masks/{number}")
         constraint = constraints[number % 2]
         assert isinstance(constraint, LiveConstraint)
-        yield _one_by_masks(rng, constraint, rng.choice([4, 8, 15, 30, 60]))
+        yield random.Random(f"{drawn}/{number}"), constraint
 
 
-def _one_by_masks(rng: random.Random, constraint: LiveConstraint, most: int) -> Drawn:
+def _one_by_tokens(rng: random.Random, constraint: LiveConstraint, most: int, *, within: bool) -> Drawn:
+    """Any token of each mask: the text and its end have ``most`` tokens, or it is ended behind so many."""
     vocabulary = constraint.vocabulary
     row = np.zeros(vocabulary.n_words, np.uint32)
-    state, text = constraint.start, b""
-    for step in range(most):
-        constraint.fill_mask(state, row)
-        allowed = tokenset.ids(row).tolist()
-        if not allowed:
-            return Drawn(text.decode(errors="replace"), step, "no token may come")
-        token = rng.choice(allowed)
-        state = constraint.advance(state, token)
-        if not state:
-            return Drawn(text.decode(errors="replace"), step, f"token {token} of the mask may not come")
-        if state == constraint.end:
-            return Drawn(text.decode(), step + 1)
-        text += vocabulary.token_bytes(token) or b""
+    state, steps, text = constraint.start, 0, b""
     try:
-        text += constraint.shortest_text(state)
+        while within or steps < most:
+            if within:
+                constraint.fill_budget_mask(state, row, most - steps)
+            else:
+                constraint.fill_mask(state, row)
+            steps += 1
+            allowed = tokenset.ids(row).tolist()
+            if not allowed:
+                return Drawn(text.decode(errors="replace"), steps, "no token may come")
+            token = rng.choice(allowed)
+            state = constraint.advance(state, token)
+            if not state:
+                return Drawn(text.decode(errors="replace"), steps, f"token {token} of the mask may not come")
+            if state == constraint.end:
+                return Drawn(text.decode(), steps)
+            text += vocabulary.token_bytes(token) or b""
+        return Drawn((text + constraint.shortest_text(state)).decode(), steps)
     except LimitError as error:
-        return Drawn(text.decode(errors="replace"), most, str(error))
-    return Drawn(text.decode(), most)
+        return Drawn(text.decode(errors="replace"), steps, str(error))
 
 
 class Asked(NamedTuple):
