@@ -22,7 +22,7 @@ from guided.grammar.sql.query.language import query_language
 from guided.grammar.sql.query.scope import CallKind
 from tests.amounts import ALL, some
 from tests.databases import Databases
-from tests.unit.grammar.sql.query.random_queries import begun
+from tests.unit.grammar.sql.query.random_queries import begun, read
 from tests.unit.grammar.sql.query.test_queries import refusal
 
 DATABASE = """
@@ -220,18 +220,14 @@ def test_a_bracket_owes_no_other_part(languages: tuple[AttributedLanguage, ...])
         assert len(language.rest(at)) <= language.price(at)
 
 
-@pytest.mark.timeout(3600 if ALL else 300)
 @pytest.mark.parametrize("source", ["singer y, ", "concert y JOIN ", "concert y NATURAL JOIN "])
 def test_columns_of_a_star_in_a_source_have_names_of_their_own(
     source: str, languages: tuple[AttributedLanguage, ...], session: ReadOnlySession
 ) -> None:
     text = f"SELECT 1 FROM (SELECT * FROM {source}"
     for language in languages:
-        at = language.start
-        for byte in text.encode():
-            found = language.step(at, byte)
-            assert found is not None
-            at = found
+        at = read(language, language.start, text)
+        assert at is not None
         end = language.end(at)
         assert end is not None and len(end) <= language.price(at)
         session.prepare(text + end.decode())
@@ -239,6 +235,7 @@ def test_columns_of_a_star_in_a_source_have_names_of_their_own(
         assert refusal(language, f"{text}{source.split()[0]}, singer z") is not None
 
 
+@pytest.mark.timeout(3600 if ALL else 300)
 def test_random_texts_are_prepared(languages: tuple[AttributedLanguage, ...], session: ReadOnlySession) -> None:
     """The server computes constants while it prepares, and refuses those that overflow: one text of a thousand."""
     sizes, overflows = [], 0

@@ -289,11 +289,8 @@ def test_what_the_engine_refuses_is_refused(text: str, language: AttributedLangu
 
 @pytest.mark.parametrize("text", ["SELECT s.* EXCLUDE age RENAME age", "SELECT * EXCLUDE (age, age"])
 def test_a_column_that_a_star_leaves_out_is_not_renamed(text: str, language: AttributedLanguage) -> None:
-    at = language.start
-    for byte in text.encode():
-        found = language.step(at, byte)
-        assert found is not None
-        at = found
+    at = random_queries.read(language, language.start, text)
+    assert at is not None
     # So the name goes on: there may be a column of a longer one.
     assert not language.may_be_over(at) and language.end(at) is not None
 
