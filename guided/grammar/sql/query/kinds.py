@@ -32,6 +32,7 @@ from guided.grammar.sql.query.scope import (
     bare_names,
     barred_below,
     barred_by_star,
+    clashing,
     has_output_of_all,
     has_star,
     is_full,
@@ -354,10 +355,7 @@ class TableName:
         bare = bare_columns(query.sources)
         if self.joining is Joining.NATURAL:
             return not relation.names & bare_columns(query.sources[query.chain :]).ambiguous
-        shared = relation.names & (bare.unique | bare.ambiguous)
-        if query.is_distinct and has_output_of_all(query):
-            return not shared
-        return not waiting_among(query, shared)
+        return not clashing(query, relation.names & (bare.unique | bare.ambiguous))
 
     def allowed(self, query: Query) -> Names:
         """All of which some FROM can be made."""

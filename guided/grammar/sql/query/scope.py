@@ -22,8 +22,8 @@ from guided.grammar.sql.query.relations import EVERY, ROW_NAMES, Bare, Relation,
 
 __all__ = [
     "Call", "CallKind", "Clause", "Item", "Mixture", "Output", "Pending", "Query", "Recursion", "Taint", "Window",
-    "WindowNeed", "WindowUse", "aliases", "bare_names", "barred_below", "barred_by_star", "bind", "conflicts",
-    "has_output", "has_star", "has_windows", "is_barred", "is_demanded", "is_full", "is_local", "is_part", "knows",
+    "WindowNeed", "WindowUse", "aliases", "bare_names", "barred_below", "barred_by_star", "bind", "clashing",
+    "conflicts", "has_output", "has_star", "has_windows", "is_barred", "is_demanded", "is_full", "is_local", "is_part", "knows",
     "must_be_whole", "refer", "unbound", "used_of", "waiting_among", "waiting_names",
 ]  # fmt: skip
 
@@ -515,10 +515,14 @@ def refer(query: Query, pending: Pending, *, inner: bool = False) -> Query | Non
 @asked("sources", "pending", "is_distinct", "outputs")
 def conflicts(query: Query) -> frozenset[str]:
     """Pending names without a qualifier that several sources have."""
-    ambiguous = bare_columns(query.sources).ambiguous
-    if not ambiguous or (query.is_distinct and has_output_of_all(query)):
-        return ambiguous
-    return waiting_among(query, ambiguous)
+    return clashing(query, bare_columns(query.sources).ambiguous)
+
+
+def clashing(query: Query, names: frozenset[str]) -> frozenset[str]:
+    """Those of some names that no two sources may have."""
+    if not names or (query.is_distinct and has_output_of_all(query)):
+        return names
+    return waiting_among(query, names)
 
 
 @gathered("outputs", False)
