@@ -23,8 +23,8 @@ from guided.grammar.sql.query.relations import EVERY, ROW_NAMES, Bare, Relation,
 __all__ = [
     "Call", "CallKind", "Clause", "Item", "Mixture", "Output", "Pending", "Query", "Recursion", "Taint", "Window",
     "WindowNeed", "WindowUse", "aliases", "bare_names", "barred_below", "barred_by_star", "bind", "clashing",
-    "conflicts", "has_output", "has_star", "has_windows", "is_barred", "is_demanded", "is_full", "is_local", "is_part", "knows",
-    "must_be_whole", "refer", "unbound", "used_of", "waiting_among", "waiting_names",
+    "conflicts", "has_output", "has_star", "has_windows", "is_barred", "is_demanded", "is_full", "is_local", "is_part",
+    "knows", "must_be_whole", "refer", "unbound", "used_of", "waiting_among", "waiting_names",
 ]  # fmt: skip
 
 
