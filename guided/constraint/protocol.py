@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from guided.vocab import Vocabulary
 
-__all__ = ["Constrains"]
+__all__ = ["Constrains", "JudgesTokens"]
 
 
 @runtime_checkable
@@ -73,4 +73,17 @@ class Constrains(Protocol):
 
     def shortest_completion(self, state: int) -> int:
         """How many tokens reach the nearest accepting state, the end-of-text token not counted; always achievable."""
+        ...
+
+
+@runtime_checkable
+class JudgesTokens(Constrains, Protocol):
+    """A constraint whose masks cost far more than it takes to judge a token: who draws may ask about that one first."""
+
+    def takes(self, state: int, token: int, budget: int | None = None) -> bool | None:
+        """Is a token allowed, told without a mask?
+
+        Under a budget, counted as in `fill_budget_mask`: True where an end behind the token is known that fits, though
+        the mask may leave such tokens out; False where the token is not allowed under any; None: the mask tells.
+        """
         ...

@@ -21,13 +21,14 @@ from guided import tokenset
 from guided.constraint.batch import kept_rows
 from guided.constraint.effects.shared_rows import KeptRow, with_address
 from guided.constraint.prefixes import PrefixStates
-from guided.constraint.protocol import Constrains
+from guided.constraint.protocol import Constrains, JudgesTokens
 from guided.errors import GuidedError, VocabularyError
 from guided.grammar.ir import Grammar
 from guided.hf.constraints import constraints_for, first_masks, named_special_ids
 from guided.hf.masking.apply import mask_own_scores, mask_scores, mask_threads
 from guided.hf.masking.last_mask import LastMask, last_mask_of
 from guided.hf.masking.prompt import RunningGenerates, SeenPrompts
+from guided.hf.masking.rejection import Choosing, choose_by_rejection
 
 __all__ = ["GuidedLogitsProcessor"]
 
@@ -102,6 +103,9 @@ class GuidedLogitsProcessor(LogitsProcessor):
         # Equal constraints share one memo: a batch of one grammar is the common case.
         memos = {id(constraint): PrefixStates(constraint) for constraint in self.constraints}
         self._states = [memos[id(constraint)] for constraint in self.constraints]
+        judge = tuple(constraint for constraint in self.constraints if isinstance(constraint, JudgesTokens))
+        self._judges = judge if len(judge) == len(self.constraints) else ()
+        """The constraints, if all of them judge tokens."""
         self._prompts = SeenPrompts()
         self._running = RunningGenerates(lambda processors: last_mask_of(processors, self, self.vocabulary))
         self._end_row = with_address(tokenset.of_ids(self.vocabulary.eos_ids, self.vocabulary.n_words))
@@ -132,12 +136,21 @@ class GuidedLogitsProcessor(LogitsProcessor):
         start = self._prompt_end(_as_array(input_ids), owners) if call is None else call.prompt_length
         if scores.shape[1] != self._checked_width:
             self._check_width(scores.shape[1])
-        masks, live = self._masks(_texts(input_ids, start), max(length - start, 0), owners)
-        if call is not None and isinstance(call.last, LastMask):
-            call.last.begin(input_ids, masks, live, start)
+        # A row that holds a forbidden token may only end: see above.
+        states = [
+            self._states[owner].after_bytes(text) or self.constraints[owner].end
+            for text, owner in zip(_texts(input_ids, start), owners, strict=True)
+        ]
+        new = max(length - start, 0)
         # In place only what is surely ours: prompt lookup, for one, asks about several prefixes with one tensor.
-        write = mask_scores if call is None or not call.scores_are_free else mask_own_scores
-        return write(scores, masks, mask_threads(n_rows))
+        is_own = call is not None and call.scores_are_free
+        if call is not None and call.choosing is not None and self._judges and (new or self._first is None):
+            return self._choose(scores, scores if is_own else scores.clone(), call.choosing, states, new, owners)
+        masks = self._masks(states, new, owners)
+        if call is not None and isinstance(call.last, LastMask):
+            live = [state != self.constraints[owner].end for state, owner in zip(states, owners, strict=True)]
+            call.last.begin(input_ids, masks, live, start)
+        return (mask_own_scores if is_own else mask_scores)(scores, masks, mask_threads(n_rows))
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (self.constraints, self.max_new_tokens, self.prompt_length))
@@ -154,26 +167,42 @@ class GuidedLogitsProcessor(LogitsProcessor):
         state = self._states[index].after(np.asarray(generated, np.int64))
         return state != 0 and self.constraints[index].is_accepting(state)
 
-    def _masks(self, texts: Sequence[bytes], length: int, owners: Sequence[int]) -> tuple[list[KeptRow], list[bool]]:
-        """The mask after each row's text of so many tokens, not to be written to; and which rows may grow."""
-        left = None if self.max_new_tokens is None else self.max_new_tokens - length
-        states: list[int] = []
-        live: list[bool] = []
-        for text, owner in zip(texts, owners, strict=True):
-            end = self.constraints[owner].end
-            # A row that holds a forbidden token may only end: see above.
-            state = self._states[owner].after_bytes(text) or end
-            states.append(state)
-            live.append(state != end)
-        if self._first is not None and not length:
-            return [self._first[owner] for owner in owners], live
+    def _choose(
+        self,
+        scores: torch.Tensor,
+        out: torch.Tensor,
+        choosing: Choosing,
+        states: Sequence[int],
+        new: int,
+        owners: Sequence[int],
+    ) -> torch.Tensor:
+        """The scores after so many new tokens with one token left in most rows, the one that the loop takes."""
+        left = self._left(new)
+        judges = [
+            None if state == constraint.end else partial(constraint.takes, state, budget=left)
+            for state, constraint in zip(states, (self._judges[owner] for owner in owners), strict=True)
+        ]
+
+        def masks_of(rows: Sequence[int]) -> list[KeptRow]:
+            return self._masks([states[row] for row in rows], new, [owners[row] for row in rows])
+
+        return choose_by_rejection(scores, choosing, judges, masks_of, out)
+
+    def _masks(self, states: Sequence[int], new: int, owners: Sequence[int]) -> list[KeptRow]:
+        """The mask of each row's state after so many new tokens, not to be written to."""
+        if self._first is not None and not new:
+            return [self._first[owner] for owner in owners]
         # The start fits (checked at construction), so where no text fits, a token was taken that the budget forbade.
         late: list[int] = []
         own = [self.constraints[owner] for owner in owners]
-        masks = kept_rows(own, states, [left] * len(own), threads=mask_threads(len(own)), unfinishable=late)
+        masks = kept_rows(own, states, [self._left(new)] * len(own), threads=mask_threads(len(own)), unfinishable=late)
         for row in late:
             masks[row] = self._end_row
-        return masks, live
+        return masks
+
+    def _left(self, new: int) -> int | None:
+        """Tokens that may still come after so many."""
+        return None if self.max_new_tokens is None else self.max_new_tokens - new
 
     def _owners(self, n_rows: int) -> list[int]:
         """The index of each row's constraint."""

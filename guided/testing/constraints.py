@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided import tokenset
-from guided.constraint.protocol import Constrains
+from guided.constraint.protocol import Constrains, JudgesTokens
 from guided.special_bytes import SENTINEL, special_bytes
 
 __all__ = ["brute_force_mask", "check_constraint"]
@@ -56,12 +56,12 @@ def check_constraint(
 ) -> None:
     """Hold the contracts on the states of ``walks`` random texts of up to ``length`` tokens.
 
-    On every state met: the mask's bits are exactly the ids that `advance` accepts; end-of-text ids are allowed exactly
-    where the text may end, ids without text never; the nearest end is reached in the promised number of tokens, under
-    a mask that never runs empty; forced bytes have no alternative; bytes and tokens lead to the same future, but for
-    longer tokens that bytes may begin where a grammar limits tokens.  After the walks: every state still says what it
-    said, ``threads`` threads asking at once hear the same, and so does a pickled copy (``pickled=False`` leaves that
-    out).
+    On every state met: the mask's bits are exactly the ids that `advance` accepts, and that `JudgesTokens.takes` does
+    where there is one; end-of-text ids are allowed exactly where the text may end, ids without text never; the nearest
+    end is reached in the promised number of tokens, under a mask that never runs empty; forced bytes have no
+    alternative; bytes and tokens lead to the same future, but for longer tokens that bytes may begin where a grammar
+    limits tokens.  After the walks: every state still says what it said, ``threads`` threads asking at once hear the
+    same, and so does a pickled copy (``pickled=False`` leaves that out).
 
     On the first ``full_states`` states (None: all) every id is advanced, on the others a sample; an advance costs some
     microseconds and a vocabulary may have 128,000 ids.  Raises `AssertionError` with the tokens that lead there.
@@ -140,6 +140,7 @@ class _Check:
         accepting = self.constraint.is_accepting(state)
         seen = self.seen[state] = _Seen(path, state, mask, accepting)
         self.masks_match(seen)
+        self.judged_matches(seen)
         self.bytes_match(seen)
         self.forced_matches(seen)
         return seen
@@ -174,6 +175,22 @@ class _Check:
         for token in different:
             says = "allows" if tokenset.contains(mask, token) else "forbids"
             self.hold(False, f"the mask {says} {self.name(token)}, advance says otherwise", seen.path)
+
+    def judged_matches(self, seen: _Seen) -> None:
+        """Where tokens are judged one by one, that is what the mask says; what fits a budget has an end that does."""
+        if not isinstance(self.constraint, JudgesTokens):
+            return
+        budget = self.constraint.shortest_completion(seen.state) + 1 + self.rnd.choice((0, 1, 8, 64))
+        for token in self.sample(seen.mask):
+            allowed = tokenset.contains(seen.mask, token)
+            says = f"takes {'refuses' if allowed else 'allows'} {self.name(token)}, the mask says otherwise"
+            self.hold(self.constraint.takes(seen.state, token) is allowed, says, seen.path)
+            in_time = self.constraint.takes(seen.state, token, budget)
+            self.hold((in_time is not False) is allowed, says, seen.path)
+            if in_time and token not in self.vocabulary.eos_ids:
+                needed = self.constraint.shortest_completion(self.constraint.advance(seen.state, token))
+                late = f"{self.name(token)} is taken under a budget of {budget}, and its end takes {needed} tokens"
+                self.hold(needed + 2 <= budget, late, seen.path)
 
     def sample(self, mask: NDArray[np.uint32]) -> list[int]:
         allowed = tokenset.ids(mask).tolist()

@@ -14,7 +14,7 @@ from guided.constraint.limits import Limits
 from guided.constraint.live import LiveConstraint
 from guided.errors import LimitError
 from guided.grammar.attributed.language import AttributedLanguage
-from guided.kernels.data.layout import FINISHED
+from guided.kernels.data.layout import DEAD, FINISHED
 from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["AttributedConstraint"]
@@ -69,6 +69,23 @@ class AttributedConstraint(LiveConstraint):
                     row |= self._eos_row
                 elif not row.any():
                     row[:] = self._tree.row([self._next_of_end(state, budget)])
+        finally:
+            if held:
+                release()
+
+    def takes(self, state: int, token: int, budget: int | None = None) -> bool | None:
+        """As `JudgesTokens.takes`: the cost of a step, and under a budget perhaps that of one search for an end."""
+        after = self.advance(state, token)
+        if after <= FINISHED or budget is None:
+            return after != DEAD
+        held = hold()
+        try:
+            with self._lock:
+                at = self._states.value(after)
+                if self._language.fits(at, budget - 2):
+                    return True
+                end = self._budgets.end(at)
+                return True if end is not None and len(end) <= budget - 2 else None
         finally:
             if held:
                 release()

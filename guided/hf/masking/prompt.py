@@ -27,6 +27,8 @@ import torch
 from numpy.typing import NDArray
 from transformers import GenerationMixin, LogitsProcessor, LogitsProcessorList
 
+from guided.hf.masking.rejection import Choosing
+
 __all__ = ["RunningGenerate", "RunningGenerates", "SeenPrompts", "running_generate"]
 
 _GENERATE_CODE = inspect.unwrap(GenerationMixin.generate).__code__
@@ -64,6 +66,8 @@ class RunningGenerate:
     """True where the caller gave the mask; else transformers made it, of ones where it knows no padding id."""
     last: LogitsProcessor | None = None
     """What the processor added at the end of the list that `generate` made for one of its loops."""
+    choosing: Choosing | None = None
+    """How the loop takes a token where nothing else sees the scores behind the processor; None: not known."""
 
 
 def running_generate(processor: object) -> RunningGenerate | None:
@@ -106,6 +110,9 @@ class RunningGenerates:
         if sampling and processors[0] is processor and config is not None and not config.output_logits:
             call = replace(call, scores_are_free=True)
         call = replace(call, last=self._last_of(processors))
+        if sampling and config is not None:
+            behind = processors[[each is processor for each in processors].index(True) + 1 :]
+            call = replace(call, choosing=Choosing.of(behind, config))
         self._last = weakref.ref(processors), call
         return call
 
