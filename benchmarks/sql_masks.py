@@ -1,5 +1,8 @@
 """Masks and steps of SQL along queries, in microseconds of processor time; with ``--budget`` as surfaces fill them.
 
+With ``--judged`` a query's tokens are judged in place of masks, as `generate` asks about a token that it has drawn; a
+mask is made where that tells nothing.
+
     python benchmarks/sql_masks.py --tokenizer tokenizers/llama3 --spider text2sql/spider --every 5
     python benchmarks/sql_masks.py --tokenizer ... --database postgresql+psycopg://... --queries queries --budget 512
 
@@ -36,20 +39,24 @@ def spider(folder: Path, every: int) -> Iterator[tuple[str, list[str]]]:
             yield f"sqlite:///{path}", queries
 
 
-def along(constraint: Any, tokens: Sequence[int], budget: int | None) -> tuple[list[float], list[float], bool, int]:
+def along(
+    constraint: Any, tokens: Sequence[int], budget: int | None, judged: bool
+) -> tuple[list[float], list[float], bool, int]:
     """Microseconds of each mask and step, whether all tokens are in the language, and how many were forbidden."""
     masks: list[float] = []
     steps: list[float] = []
     row = np.empty(constraint.vocabulary.n_words, np.uint32)
     state, clock, forbidden = constraint.start, time.thread_time, 0
     for number, token in enumerate(tokens):
+        left = None if budget is None else budget - number
         began = clock()
-        if budget is None:
+        takes = constraint.takes(state, token, left) if judged else None
+        if takes is None and left is None:
             constraint.fill_mask(state, row)
-        else:
-            constraint.fill_budget_mask(state, row, budget - number)
+        elif takes is None:
+            constraint.fill_budget_mask(state, row, left)
         masks.append(1e6 * (clock() - began))
-        forbidden += budget is not None and not row[token >> 5] >> (token & 31) & 1
+        forbidden += takes is None and left is not None and not row[token >> 5] >> (token & 31) & 1
         began = clock()
         state = constraint.advance(state, token)
         steps.append(1e6 * (clock() - began))
@@ -68,6 +75,7 @@ def main() -> None:
     parser.add_argument("--skip", type=int, default=0, help="queries of a database to leave out at first")
     parser.add_argument("--first", type=int, help="queries of a database to read at most")
     parser.add_argument("--budget", type=int, help="tokens that a query and its end may have: masks under a budget")
+    parser.add_argument("--judged", action="store_true", help="judge the query's tokens, and make masks in doubt only")
     parser.add_argument("--out", type=Path, help="each mask's and step's time as JSON")
     options = parser.parse_args()
     if (options.database is None) != (options.queries is None) or (options.spider is None) == (options.queries is None):
@@ -88,7 +96,7 @@ def main() -> None:
         for text in filter(None, queries[options.skip : last]):
             gc.collect()
             tokens = tokenizer.encode(text, add_special_tokens=False)
-            of_masks, of_steps, whole, missed = along(constraint, tokens, options.budget)
+            of_masks, of_steps, whole, missed = along(constraint, tokens, options.budget, options.judged)
             masks += of_masks
             steps += of_steps
             queries_read += 1
