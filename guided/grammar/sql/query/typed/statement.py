@@ -249,7 +249,7 @@ def _sources(dialect: TypedDialect, catalog: Catalog, body: Node, query: Node) -
     shared = _table(dialect, catalog, joined=True, merged=True)
     merged = listed(Name(sources.MergedColumn(catalog)), seq(Action(sources.may_merge), _COMMA))
     using = seq(Action(sources.may_merge), words("USING"), _OPEN, merged, settled, _CLOSE)
-    on = seq(words("ON"), settled, Action(clauses.begin_on), body, Action(clauses.end_on))
+    on = seq(settled, words("ON"), Action(clauses.begin_on), body, Action(clauses.end_on))
     outer = maybe(words("OUTER"))
     full = seq(words("FULL"), outer)
     inner = seq(maybe(words("INNER")), words("JOIN"), joined)
@@ -263,7 +263,7 @@ def _sources(dialect: TypedDialect, catalog: Catalog, body: Node, query: Node) -
     side = choice(seq(), words("INNER"), seq(words("LEFT"), outer))
     if dialect.system.from_first:
         nearest = seq(Action(clauses.may_join), Action(sources.may_merge_any(catalog)), words("ASOF"), side,
-                      words("JOIN"), shared, choice(using, on_nearest(settled)))  # fmt: skip
+                      words("JOIN"), shared, choice(using, seq(settled, on_nearest())))  # fmt: skip
         halves = (*halves, nearest)
     more = choice(
         seq(Action(clauses.comma), _COMMA, beside, settled),
@@ -276,7 +276,7 @@ def _sources(dialect: TypedDialect, catalog: Catalog, body: Node, query: Node) -
             full,
             words("JOIN"),
             shared,
-            choice(using, on_equal(settled)),
+            choice(using, seq(settled, on_equal())),
         ),
         *halves,
     )

@@ -19,16 +19,16 @@ def joins(query: Query, source: Source) -> bool:
     return any(kind in kinds for left in query.sources if is_named(left.name) for kind in left.relation.types.values())
 
 
-def on_equal(settled: Node) -> Node:
+def on_equal() -> Node:
     """ON and the equality."""
-    return seq(words("ON"), settled, _compared("="))
+    return seq(words("ON"), _compared("="))
 
 
-def on_nearest(settled: Node) -> Node:
+def on_nearest() -> Node:
     """ON and one inequality among equalities, as ASOF JOIN has it."""
     equal = _compared("=")
     before, behind = Star(seq(equal, words("AND"))), Star(seq(words("AND"), equal))
-    return seq(words("ON"), settled, before, _compared("<", "<=", ">", ">="), behind)
+    return seq(words("ON"), before, _compared("<", "<=", ">", ">="), behind)
 
 
 def _compared(*signs: str) -> Node:
