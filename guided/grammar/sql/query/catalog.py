@@ -70,6 +70,11 @@ class Catalog:
         return frozenset[str]().union(*(relation.row_names for relation in self.relations.values()))
 
     @cached_property
+    def hides(self) -> bool:
+        """Has any of them columns that ``*`` leaves out?"""
+        return any(relation.hidden for relation in self.relations.values())
+
+    @cached_property
     def with_columns(self) -> Words:
         """Those that have columns."""
         return words_of(name for name, relation in self.relations.items() if relation.names)

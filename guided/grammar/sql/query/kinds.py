@@ -350,22 +350,30 @@ class TableName:
             return False
         if relation.names & barred_below(query, merging=self.joining is not Joining.PLAIN):
             return False
-        if self.joining is Joining.USING or not query.sources:
+        if not query.sources:
             return True
-        bare = bare_columns(query.sources)
+        chain = query.sources[query.chain :]
         if self.joining is Joining.NATURAL:
-            return not relation.names & bare_columns(query.sources[query.chain :]).ambiguous
-        return not clashing(query, relation.names & (bare.unique | bare.ambiguous))
+            return not relation.names & bare_columns(chain).ambiguous
+        bare = bare_columns(query.sources)
+        twice = relation.names & (bare.unique | bare.ambiguous)
+        if self.joining is Joining.USING:
+            twice -= mergeable_names(chain, Source("", relation))
+        return not clashing(query, twice)
 
     def allowed(self, query: Query) -> Names:
         """All of which some FROM can be made."""
-        free = self.joining is Joining.USING or not query.sources
+        free = not query.sources or (self.joining is Joining.USING and self._merges_all(query))
         barred = barred_below(query, merging=True)
         if free and not query.tables and not barred and not has_star(query):
             return Names(self.catalog.tables)
         names = {*self.catalog.relations, *(name for name, _ in query.tables)}
         found = (name for name in names if self.fits(query, self._relation(query, name)))
         return Names(words_of(found))
+
+    def _merges_all(self, query: Query) -> bool:
+        """Can USING make one of whatever names two sources have?"""
+        return not (query.chain or self.catalog.hides or any(source.relation.hidden for source in query.sources))
 
     def _relation(self, query: Query, name: str) -> Relation:
         relation = relation_of(query, self.catalog, name)

@@ -47,9 +47,11 @@ NOWHERE = (
     "FROM range(TRIM\t",
     "VALUES (0 <> TRIM\t",
     "VALUES (EXTRACT(year FROM CASE\t",
+    "SELECT name FROM s JOIN s AS b ON",
+    "SELECT x.id, name FROM t FULL JOIN t AS b ON",
 )
-"""So deep no source could follow with a column, what defines a window has none, and what is computed has no such
-operand."""
+"""So deep no source could follow with a column, what defines a window has none, what is computed has no such operand,
+and of two columns of a name USING makes one, ON does not."""
 POSTGRESQL = """
 SELECT x FROM (VALUES (TRIM(+ TIMESTAMP
 SELECT GROUPING(t.shape)
