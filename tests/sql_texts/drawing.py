@@ -28,8 +28,8 @@ LITERALS = (
 )  # fmt: skip
 BUDGETS = (40, 128)
 """The least and the largest, in tokens."""
-USUAL = 512
-"""The budget of `guided sql`, in tokens: three of four blocks of the model's have it."""
+CUT = 96
+"""Tokens behind which a text of the model is ended; those that it ends by itself have 10 to 60."""
 
 
 class Drawn(NamedTuple):
@@ -192,15 +192,67 @@ def asked(dialect: str, seed: int, n_questions: int) -> Asked:
 
 
 def by_model(schema: DatabaseSchema, questions: list[str], seed: int, n: int, model: Any) -> Iterator[Drawn]:
-    """What the packaged model writes at temperature 1: ``n`` texts for each question, within one budget."""
+    """What the packaged model writes at temperature 1: ``n`` texts for each question.
+
+    Of four blocks one is within a budget.  In the others what goes on behind `CUT` tokens is ended soon: a model that is
+    unsure of a question writes on and on.
+    """
+    constraint = guided.compile(guided.sql(schema, forward=False), model.vocabulary)
+    assert isinstance(constraint, LiveConstraint)
+    rng = random.Random(f"model/{seed}")
+    budget = rng.choice([rng.randint(*BUDGETS), None, None, None])
+    most = CUT if budget is None else budget
+    for tokens in _written(constraint, budget, most, _asked(model, schema, questions), seed, n, model):
+        yield _ended(constraint, tokens, within=budget is not None)
+
+
+def _asked(model: Any, schema: DatabaseSchema, questions: list[str]) -> Any:
+    """The prompts of a batch, padded on the left."""
     from guided.eval.requests import PACKAGED, sql_request
 
-    constraint = guided.compile(guided.sql(schema, forward=False), model.vocabulary)
-    rng = random.Random(f"model/{seed}")
-    budget = rng.choice([rng.randint(*BUDGETS), USUAL, USUAL, USUAL])
+    model.tokenizer.padding_side = "left"
     prompts = [sql_request(PACKAGED, schema, question) for question in questions]
-    made = guided.generate(
-        model, prompts, constraint, n=n, seed=seed, max_new_tokens=budget, do_sample=True, temperature=1.0
-    )
-    for one in made:
-        yield Drawn(one.text, len(one.token_ids) + 1, "" if one.finished else f"{budget} tokens did not end it")
+    return model.tokenizer(prompts, return_tensors="pt", padding=True)
+
+
+def _written(
+    constraint: LiveConstraint, budget: int | None, most: int, prompts: Any, seed: int, n: int, model: Any
+) -> list[list[int]]:
+    """The new tokens of each row of transformers' `generate`; one in which no token may come ends there."""
+    import torch
+
+    from guided.hf import GuidedLogitsProcessor
+
+    eos = model.vocabulary.eos_ids[0]
+
+    class Going(GuidedLogitsProcessor):
+        """Ends a row without a token, at which torch would end the batch."""
+
+        def _choose(self, *given: Any) -> torch.Tensor:
+            out = super()._choose(*given)
+            out[torch.isneginf(out).all(dim=-1), eos] = 0.0
+            return out
+
+    torch.manual_seed(seed)
+    made = model.model.generate(
+        **prompts, logits_processor=[Going(constraint, max_new_tokens=budget)], max_new_tokens=most, do_sample=True,
+        top_k=0, num_return_sequences=n, eos_token_id=eos, pad_token_id=eos,
+    )  # fmt: skip
+    found: list[list[int]] = made[:, prompts["input_ids"].shape[1] :].tolist()
+    return [row[: row.index(eos) + 1] if eos in row else row for row in found]
+
+
+def _ended(constraint: LiveConstraint, tokens: list[int], *, within: bool) -> Drawn:
+    """The text of some tokens, with a short end where they have none and need not be ``within`` a budget."""
+    state, text = constraint.start, b""
+    for token in tokens:
+        text += constraint.vocabulary.token_bytes(token) or b""
+        state = constraint.advance(state, token)
+        if not state:
+            return Drawn(text.decode(errors="replace"), len(tokens), "no token may come")
+    if within and state != constraint.end:
+        return Drawn(text.decode(errors="replace"), len(tokens), f"{len(tokens)} tokens did not end it")
+    try:
+        return Drawn((text + constraint.shortest_text(state)).decode(), len(tokens))
+    except LimitError as error:
+        return Drawn(text.decode(errors="replace"), len(tokens), str(error))

@@ -20,7 +20,6 @@ from transformers import (
     TypicalLogitsWarper,
 )
 
-import guided
 from guided import tokenset
 from guided.constraint.attributed import AttributedConstraint
 from guided.constraint.effects.shared_rows import KeptRow, with_address

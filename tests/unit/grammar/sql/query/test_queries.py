@@ -18,7 +18,7 @@ from guided.grammar.attributed.threads import Lexeme, LexemeKind
 from guided.grammar.sql import Column, DatabaseSchema, Table, reflect
 from guided.grammar.sql.query.language import query_language
 from tests.amounts import each, some
-from tests.unit.grammar.sql.query.random_queries import begun
+from tests.unit.grammar.sql.query.random_queries import begun, read
 
 DATABASE = """
 CREATE TABLE singer (singer_id INTEGER PRIMARY KEY, name TEXT, country TEXT, age INTEGER, is_male BOOLEAN);
@@ -252,6 +252,14 @@ def test_a_name_that_waits_for_a_sub_query_is_joined(language: AttributedLanguag
             at = language.step(at, byte)
         assert at is not None
         assert len(language.rest(at)) <= language.price(at)
+
+
+@pytest.mark.parametrize("text", ["SELECT 1 FROM json_tree(json) JOIN ", "SELECT key FROM json_each('') JOIN "])
+def test_no_function_in_from_begins_whose_hidden_columns_are_named(text: str, language: AttributedLanguage) -> None:
+    assert read(language, language.start, text + "singer") is not None
+    called = read(language, language.start, text + "json_tree(")
+    assert (called is None) == ("(json)" in text), "USING makes one of two keys, but not of hidden columns"
+    assert called is None or language.rest(called)
 
 
 def test_a_source_without_named_columns_has_no_column(language: AttributedLanguage, strict: AttributedLanguage) -> None:
