@@ -44,8 +44,8 @@ everyday field names of the last row).
 | --- | --- | --- |
 {table}
 
-SQL under constraint was asked for within 600 tokens, by a later grammar than that of the first measurement: that one
-kept too much room for the end, and 75.0 % of the everyday questions were right.
+Answers have at most 600 tokens. SQL under constraint names what the database has, as `guided sql` has it for this
+model (`forward=False`).
 
 SQL counts as right when it gives the rows of the reference statement, in its order where it has one, in two differently
 filled random databases of 40 rows a table. Fields are counted over the union of the expected and the written ones, so
@@ -89,7 +89,8 @@ def model_card(
         if results is None or name not in results:
             return "not measured"
         result = results[name]
-        return f"{100 * result['right']:.1f} % of {result['of']}"
+        executable = f", {100 * result['executable']:.1f} % executable" if "executable" in result else ""
+        return f"{100 * result['right']:.1f} % of {result['of']}{executable}"
 
     return _TEXT.format(
         parameters=parameters / 1e6,

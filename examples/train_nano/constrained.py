@@ -45,7 +45,8 @@ def database_schema(tables: Sequence[Table], dialect: str) -> DatabaseSchema:
 def grammar_of(example: Example) -> guided.Grammar:
     """The grammar of an example."""
     if example.tables:
-        return guided.sql(database_schema(example.tables, example.dialect))
+        # As `guided sql` has it for this model, which misspells names: any sub-query could define them.
+        return guided.sql(database_schema(example.tables, example.dialect), forward=False)
     return guided.json_schema(example.schema, whitespace=JSON_SPACE)
 
 

@@ -61,8 +61,11 @@ def _cell(rng: random.Random, field: Field) -> Any:
     return float(value) if field.kind == "real" else value
 
 
-def same_result(connection: sqlite3.Connection, written: str, expected: str) -> bool:
-    """Whether both statements give the same rows: as a list where ``expected`` orders them, else as a multiset."""
+def same_result(connection: sqlite3.Connection, written: str, expected: str) -> bool | None:
+    """Whether both statements give the same rows: as a list where ``expected`` orders them, else as a multiset.
+
+    None where the written one is refused, or takes too many steps.
+    """
     wanted = connection.execute(expected).fetchall()
     steps = 0
 
@@ -75,7 +78,7 @@ def same_result(connection: sqlite3.Connection, written: str, expected: str) -> 
     try:
         got = connection.execute(written).fetchall()
     except (sqlite3.Error, sqlite3.Warning):
-        return False
+        return None
     finally:
         connection.set_progress_handler(None, 0)
     return same_rows(got, wanted, expected)

@@ -142,13 +142,13 @@ def _same(got: Any, wanted: Any) -> bool:
     return isinstance(got, bool) == isinstance(wanted, bool) and bool(got == wanted)
 
 
-def _executes_alike(example: Example, written: str) -> bool:
-    """Whether the statement gives the rows of the expected one in two differently filled databases."""
+def _executed(example: Example, written: str) -> list[bool | None]:
+    """Whether the statement gives the rows of the expected one, in two differently filled databases."""
     source = example.source
     assert source is not None
     if source.spelling is Spelling.POSTGRESQL:
-        return all(postgresql.same_result(source, seed, written, example.answer) for seed in (1, 2))
-    return all(same_result(database(source, seed), written, example.answer) for seed in (1, 2))
+        return [postgresql.same_result(source, seed, written, example.answer) for seed in (1, 2)]
+    return [same_result(database(source, seed), written, example.answer) for seed in (1, 2)]
 
 
 def quick_check(model: Any, tokenizer: Any, count: int = 20) -> dict[str, float]:
@@ -166,7 +166,7 @@ def quick_check(model: Any, tokenizer: Any, count: int = 20) -> dict[str, float]
 
 def _score(model: Any, tokenizer: Any, name: str, count: int, constraint: Constraint | None) -> dict[str, Any]:
     chosen = list(itertools.islice(examples(name), count))
-    right, total, exact, failures = 0, 0, 0, []
+    right, total, exact, executable, failures = 0, 0, 0, 0, []
     started, shortest_first = time.perf_counter(), sorted(chosen, key=lambda example: len(example.prompt))
     for start in range(0, count, BATCH):
         batch = shortest_first[start : start + BATCH]
@@ -174,7 +174,9 @@ def _score(model: Any, tokenizer: Any, name: str, count: int, constraint: Constr
             exact += written == example.answer
             of = 1
             if example.source is not None:
-                good = int(_executes_alike(example, written))
+                executed = _executed(example, written)
+                good = int(all(executed))
+                executable += None not in executed
             else:
                 good, of = fields_right(written, example.answer)
             right, total = right + good, total + of
@@ -184,6 +186,7 @@ def _score(model: Any, tokenizer: Any, name: str, count: int, constraint: Constr
         "right": right / total,
         "of": total,
         "exact": exact / count,
+        **({"executable": executable / count} if chosen[0].source is not None else {}),
         "examples": count,
         "seconds": round(time.perf_counter() - started, 1),
         "failures": failures,

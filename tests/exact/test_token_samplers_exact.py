@@ -192,6 +192,21 @@ def test_weights_from_a_mask_are_exact():
         assert draw.logw == pytest.approx(math.log(0.35), abs=DOUBLE)
 
 
+def test_dear_masks_wait_and_weights_stay_exact(monkeypatch):
+    """No draw is made from such a mask at once, and it is asked for behind a few rejections more."""
+    monkeypatch.setattr("guided.infer.token_samplers.awrs.PATIENCE", 3)
+    potential = potential_of({4}, masks=True)
+    potential.masks_are_dear = True
+    sampler = AWRS(narrow_after=1)
+    found = expected_weights(sampler, row(ROWS["flat"]), potential)
+    np.testing.assert_allclose(found, truth(ROWS["flat"], potential), atol=DOUBLE)
+    draws = [
+        draw for _, draw in enumerate_choices(lambda chance: sampler.sample(chance, row(ROWS["flat"]), potential, -1))
+    ]
+    assert {draw.tested for draw in draws if draw.calls > draw.tested} == {4}
+    assert {draw.tested for draw in draws if draw.calls == draw.tested} == {2, 3, 4}
+
+
 @pytest.mark.parametrize("accepts", mostly_slow([2, 3], 1))
 @pytest.mark.parametrize("probabilities", [[0.95, 0.03, 0.02, 0, 0], [0.05, 0.9, 0.05, 0, 0], [0.3, 0.3, 0.4, 0, 0]])
 def test_geometric_without_a_limit(accepts, probabilities):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from guided import tokenset
 from guided.constraint.batch import fill_masks
-from guided.constraint.protocol import Constrains
+from guided.constraint.protocol import Constrains, JudgesTokens
 from guided.errors import VocabularyError
 from guided.infer.errors import PotentialError
 from guided.infer.potentials.lookahead import Lookahead
@@ -45,6 +45,8 @@ class Potential(ABC, Generic[State]):
     vocabulary: Vocabulary
     has_masks: bool = False
     """Is it worth asking `allowed_each`?  True for subclasses that define it, unless they say otherwise."""
+    masks_are_dear: bool = False
+    """Does a mask cost more than to test some tokens, however small the vocabulary is?"""
     has_rows: bool = False
     """Does `logw_next_each` cost less than a question for each id?"""
 
@@ -213,6 +215,7 @@ class ConstraintPotential(Potential[int]):
     def __init__(self, constraint: Constrains) -> None:
         self.constraint = constraint
         self.vocabulary = constraint.vocabulary
+        self.masks_are_dear = isinstance(constraint, JudgesTokens)
 
     @property
     def boolean(self) -> bool:
@@ -292,6 +295,7 @@ class Product(Potential[tuple[Any, ...]]):
         self.factors: tuple[Potential[Any], ...] = tuple(flat)
         self.vocabulary = flat[0].vocabulary
         self.has_masks = all(factor.has_masks for factor in flat)
+        self.masks_are_dear = any(factor.masks_are_dear for factor in flat)
         self.has_rows = all(factor.has_rows or factor.has_masks for factor in flat)
         for factor in flat:
             if factor.vocabulary != self.vocabulary:
@@ -446,6 +450,7 @@ class Power(Potential[Any]):
         self.exponent = float(exponent)
         self.vocabulary = base.vocabulary
         self.has_masks = base.has_masks
+        self.masks_are_dear = base.masks_are_dear
         self.has_rows = base.has_rows
 
     @property

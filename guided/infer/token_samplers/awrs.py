@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cached_property
 from typing import Any
 
 from guided.infer.chance import Chance, Pool, Random, chance_of
@@ -35,6 +34,9 @@ NARROW = 2
 
 UNLIKELY = math.log(0.9)
 """A draw that kept less than this share foretells rejections, and a search costs more than a mask then."""
+
+PATIENCE = 16
+"""The least number of rejections before a mask that is dear: see `guided.hf.masking.rejection.TRIES`."""
 
 FEW = 16_384
 """In vocabularies up to this size a mask costs less than testing two tokens: 2,048 ids take 8 to 50 us, two tests 60 us
@@ -112,7 +114,8 @@ class _Trial:
         """Take a token that is not allowed out of the pool, and in time all that are known not to be."""
         pool.remove(token)
         self.rejected += 1
-        if self.rejected != narrow_after:
+        dear = narrow_after is not None and self.potential.masks_are_dear
+        if self.rejected != (max(narrow_after or 0, PATIENCE) if dear else narrow_after):
             return
         masks = self.potential.allowed_each([self.state]) if self.potential.has_masks else None
         possible = self.potential.possible_at(self.state) if masks is None else masks[0]
@@ -144,7 +147,8 @@ class AWRS:
     """After so many rejections ask the potential for its mask, or, where it has none, which tokens it knows to be
     impossible, and drop them all (None: never).  Dropping what would be rejected changes no expectation, because both
     weights depend on what is left alone, or on counts that are drawn for what was dropped as well.  Not used by
-    `Estimator.TWO_LOOPS`, whose weight counts rejections one by one."""
+    `Estimator.TWO_LOOPS`, whose weight counts rejections one by one.  A database's mask takes milliseconds, and is
+    asked for behind `PATIENCE` rejections at the soonest."""
     masks: bool = True
     """Draw from the mask at once, as `Direct` does, where the potential has masks and that is likely to cost less: in
     small vocabularies, after a draw that kept little, and for particles that share a prefix.  Which way is taken
@@ -170,7 +174,7 @@ class AWRS:
         before: float = 0.0,
     ) -> Draw:
         """Draw after one state; see `guided.infer.TokenSampler`."""
-        if self._may_mask and potential.has_masks and (before < UNLIKELY or potential.vocabulary.size <= FEW):
+        if self._may_mask_of(potential) and (before < UNLIKELY or potential.vocabulary.size <= FEW):
             return _DIRECT.sample(rng, distribution, potential, state, proposal)
         return self._sample(chance_of(rng), distribution, potential, state, proposal)
 
@@ -188,7 +192,7 @@ class AWRS:
         given: Sequence[TokenDistribution | None] = [None] * len(states) if proposals is None else proposals
         found: dict[int, Draw] = {}
         masked: list[int] = []
-        if before is not None and self._may_mask and potential.has_masks:
+        if before is not None and self._may_mask_of(potential):
             # Particles with one prefix share the distribution, and its mask: that is less work than a search for each.
             few = potential.vocabulary.size <= FEW
             alike = Counter(map(id, distributions))
@@ -208,10 +212,10 @@ class AWRS:
             for i, (distribution, state, proposal) in enumerate(zip(distributions, states, given, strict=True))
         ]
 
-    @cached_property
-    def _may_mask(self) -> bool:
-        """May a draw be made from a mask altogether?"""
-        return self.masks and self.proper_weights and self.estimator is Estimator.ADAPTIVE
+    def _may_mask_of(self, potential: Potential[Any]) -> bool:
+        """May a draw be made from a potential's mask altogether?"""
+        allowed = self.masks and self.proper_weights and self.estimator is Estimator.ADAPTIVE
+        return allowed and potential.has_masks and not potential.masks_are_dear
 
     def _sample(
         self,
