@@ -45,7 +45,8 @@ everyday field names of the last row).
 {table}
 
 Answers have at most 600 tokens. SQL under constraint names what the database has, as `guided sql` has it for this
-model (`forward=False`).
+model (`forward=False`). There every statement is one that the engine prepares. Those that are not executable take too
+long, or fail on a value, such as a pattern of PostgreSQL's that is none.
 
 SQL counts as right when it gives the rows of the reference statement, in its order where it has one, in two differently
 filled random databases of 40 rows a table. Fields are counted over the union of the expected and the written ones, so
