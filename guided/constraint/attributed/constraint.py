@@ -47,7 +47,7 @@ class AttributedConstraint(LiveConstraint):
         Where the budget is near, ends are searched for: bounds that may forbid what would just fit, and keep what they
         promise.  Where none fits, the next token of a short end is left.
 
-        Raises `LimitError` when even the shortest completion does not fit.
+        Raises `LimitError` when even the shortest completion does not fit, or nothing may come.
         """
         if state <= FINISHED:
             self.fill_mask(state, row)
@@ -60,6 +60,9 @@ class AttributedConstraint(LiveConstraint):
                     # Its ends are told with the mask, which is found once then.
                     self._budgets.prepare(at)
                 mask = self._mask(state)
+                if not mask.any():
+                    # A fault of the grammar's, which must not end a whole batch.
+                    raise LimitError("no token may come, and the text may not end", remedy="Report the grammar.")
                 enough = self._budgets.enough(at)
                 if enough is not None and budget - 2 >= enough:
                     row[:] = mask

@@ -67,6 +67,21 @@ def test_a_query_that_just_fits_keeps_its_names_and_strings(dialect: str) -> Non
     assert constraint.is_accepting(state)
 
 
+def test_a_dead_end_is_an_error_of_its_row_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There should be none; where there is, a batch goes on without the row."""
+    vocabulary = vocabulary_of("bytes")
+    constraint = AttributedConstraint(query_language(SCHEMA), vocabulary)
+    dead, alive = constraint.advance_bytes(constraint.start, b"SELECT "), constraint.start
+    row_of = constraint._rows.row
+    nothing = np.zeros(vocabulary.n_words, np.uint32)
+    at_dead = constraint._states.value(dead)
+    monkeypatch.setattr(constraint._rows, "row", lambda at: nothing if at is at_dead else row_of(at))
+    masks = np.ones((2, vocabulary.n_words), np.uint32)
+    late: list[int] = []
+    guided.fill_masks(constraint, [dead, alive], masks, budgets=200, unfinishable=late)
+    assert late == [0] and not masks[0].any() and masks[1].any()
+
+
 @pytest.mark.parametrize(("name", "dialect"), crossed(VOCABULARIES, DIALECTS, share=9))
 def test_texts_end_within_their_budget(name: str, dialect: str) -> None:
     vocabulary = vocabulary_of(name)
