@@ -208,18 +208,18 @@ def hopes(operand: Operand, level: int = _TIGHTEST) -> int:
 
 def fits(operand: Operand, name: str) -> bool:
     """May a literal stand here: as it is, or as what a cast makes of it?"""
-    return not operand.type and bool(hopes(operand) & _led_to(name))
+    return not operand.type and bool(hopes(operand) & _led_to(operand.system, name))
 
 
 @cache
-def _led_to(name: str) -> int:
+def _led_to(system: TypeSystem, name: str) -> int:
     """The types that a literal has, or that a cast of it leads to."""
-    found = BIT[name]
+    found = 0
     texts = LITERALS["'text"]
     for target in LITERALS[name] if is_literal(name) else ():
         if target not in texts or name == "'text":
             found |= BIT[target]
-    return found
+    return BIT[name] | (found & cast_targets(system))
 
 
 def leading(operand: Operand) -> int:

@@ -109,6 +109,14 @@ def test_what_has_no_end_does_not_begin(language: AttributedLanguage, text: str)
 
 
 @pytest.mark.parametrize("language", ["postgresql"], indirect=True)
+def test_a_literal_stands_where_a_type_is_that_casts_lead_to(language: AttributedLanguage) -> None:
+    begun = "VALUES (ts_rank_cd(NULL || "
+    assert random_queries.read(language, language.start, begun + "NULL") is None
+    assert random_queries.read(language, language.start, "VALUES (ts_rank_cd(NULL, ") is not None
+    check_end(language, begun)
+
+
+@pytest.mark.parametrize("language", ["postgresql"], indirect=True)
 def test_the_one_source_that_a_star_demands_owes_no_other_names(language: AttributedLanguage) -> None:
     begun = "TABLE s UNION ALL SELECT DISTINCT ON (v.id, other) "
     check_end(language, begun)
