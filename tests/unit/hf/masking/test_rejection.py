@@ -27,6 +27,7 @@ from guided.grammar.sql import Column, DatabaseSchema, Table
 from guided.hf import GuidedLogitsProcessor, load
 from guided.hf.masking.rejection import TRIES, Choosing, choose_by_rejection
 from guided.lm import Truncation
+from tests.amounts import some
 
 N = 9
 CUTS = (
@@ -63,7 +64,7 @@ def scores_of(seed: int) -> torch.Tensor:
 @pytest.mark.parametrize("cut", CUTS, ids=str)
 @pytest.mark.parametrize("unknown", [(), (0, 3, 5)])
 def test_draws_have_the_law_of_masked_scores(cut: Truncation, unknown: tuple[int, ...]) -> None:
-    n = 6_000
+    n = some(2_500, 10_000)
     for seed, allowed in ((1, (0, 2, 3, 7)), (2, (1, 4, 5, 6, 8)), (3, (6,))):
         torch.manual_seed(seed)
         scores, judge = scores_of(seed), Judge(allowed, unknown)
