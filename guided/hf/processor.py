@@ -69,6 +69,9 @@ class GuidedLogitsProcessor(LogitsProcessor):
     starts another; pass ``prompt_length`` (padding included) or call `reset` where a new prompt may be mistaken for the
     continuation of an old one (see `guided.hf.masking.prompt`).
 
+    A database's masks take milliseconds.  Where greedy decoding or sampling is all that sees the scores in `generate`,
+    a token is drawn and judged before a mask is made, and the scores leave that one: see `guided.hf.masking.rejection`.
+
     A row that holds a forbidden token may only end: beam search keeps such rows at score ``-inf`` and verification of
     drafts rejects them, and both need a row without NaN.
 
@@ -145,7 +148,8 @@ class GuidedLogitsProcessor(LogitsProcessor):
         # In place only what is surely ours: prompt lookup, for one, asks about several prefixes with one tensor.
         is_own = call is not None and call.scores_are_free
         if call is not None and call.choosing is not None and self._judges and (new or self._first is None):
-            return self._choose(scores, scores if is_own else scores.clone(), call.choosing, states, new, owners)
+            out = scores if is_own else torch.empty_like(scores)
+            return self._choose(scores, out, call.choosing, states, new, owners)
         masks = self._masks(states, new, owners)
         if call is not None and isinstance(call.last, LastMask):
             live = [state != self.constraints[owner].end for state, owner in zip(states, owners, strict=True)]
