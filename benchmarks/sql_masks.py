@@ -42,7 +42,10 @@ def spider(folder: Path, every: int) -> Iterator[tuple[str, list[str]]]:
 def along(
     constraint: Any, tokens: Sequence[int], budget: int | None, judged: bool
 ) -> tuple[list[float], list[float], bool, int]:
-    """Microseconds of each mask and step, whether all tokens are in the language, and how many were forbidden."""
+    """Microseconds of each mask, or of judging the token, and of each step.
+
+    Also whether all tokens are in the language, and how many were forbidden.
+    """
     masks: list[float] = []
     steps: list[float] = []
     row = np.empty(constraint.vocabulary.n_words, np.uint32)

@@ -29,7 +29,7 @@ LITERALS = (
 BUDGETS = (40, 128)
 """The least and the largest, in tokens."""
 CUT = 96
-"""Tokens behind which a text of the model is ended; those that it ends by itself have 10 to 60."""
+"""Tokens behind which a text of the model is ended."""
 
 
 class Drawn(NamedTuple):
@@ -202,17 +202,16 @@ def by_model(schema: DatabaseSchema, questions: list[str], seed: int, n: int, mo
     rng = random.Random(f"model/{seed}")
     budget = rng.choice([rng.randint(*BUDGETS), None, None, None])
     most = CUT if budget is None else budget
-    for tokens in _written(constraint, budget, most, _asked(model, schema, questions), seed, n, model):
+    for tokens in _written(constraint, budget, most, _prompts(model, schema, questions), seed, n, model):
         yield _ended(constraint, tokens, within=budget is not None)
 
 
-def _asked(model: Any, schema: DatabaseSchema, questions: list[str]) -> Any:
+def _prompts(model: Any, schema: DatabaseSchema, questions: list[str]) -> Any:
     """The prompts of a batch, padded on the left."""
     from guided.eval.requests import PACKAGED, sql_request
 
-    model.tokenizer.padding_side = "left"
     prompts = [sql_request(PACKAGED, schema, question) for question in questions]
-    return model.tokenizer(prompts, return_tensors="pt", padding=True)
+    return model.tokenizer(prompts, return_tensors="pt", padding=True, padding_side="left")
 
 
 def _written(
