@@ -106,8 +106,8 @@ class GuidedLogitsProcessor(LogitsProcessor):
         # Equal constraints share one memo: a batch of one grammar is the common case.
         memos = {id(constraint): PrefixStates(constraint) for constraint in self.constraints}
         self._states = [memos[id(constraint)] for constraint in self.constraints]
-        judge = tuple(constraint for constraint in self.constraints if isinstance(constraint, JudgesTokens))
-        self._judges = judge if len(judge) == len(self.constraints) else ()
+        judges = tuple(constraint for constraint in self.constraints if isinstance(constraint, JudgesTokens))
+        self._judges = judges if len(judges) == len(self.constraints) else ()
         """The constraints, if all of them judge tokens."""
         self._prompts = SeenPrompts()
         self._running = RunningGenerates(lambda processors: last_mask_of(processors, self, self.vocabulary))

@@ -194,7 +194,7 @@ def test_weights_from_a_mask_are_exact():
 
 def test_dear_masks_wait_and_weights_stay_exact(monkeypatch):
     """No draw is made from such a mask at once, and it is asked for behind a few rejections more."""
-    monkeypatch.setattr("guided.infer.token_samplers.awrs.PATIENCE", 3)
+    monkeypatch.setattr("guided.infer.token_samplers.awrs.TRIES", 3)
     potential = potential_of({4}, masks=True)
     potential.masks_are_dear = True
     sampler = AWRS(narrow_after=1)

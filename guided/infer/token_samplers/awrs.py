@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from guided.constraint.protocol import TRIES
 from guided.infer.chance import Chance, Pool, Random, chance_of
 from guided.infer.distribution import TokenDistribution
 from guided.infer.errors import PotentialError
@@ -34,9 +35,6 @@ NARROW = 2
 
 UNLIKELY = math.log(0.9)
 """A draw that kept less than this share foretells rejections, and a search costs more than a mask then."""
-
-PATIENCE = 16
-"""The least number of rejections before a mask that is dear: see `guided.hf.masking.rejection.TRIES`."""
 
 FEW = 16_384
 """In vocabularies up to this size a mask costs less than testing two tokens: 2,048 ids take 8 to 50 us, two tests 60 us
@@ -85,6 +83,7 @@ class _Trial:
 
     potential: Potential[Any]
     state: Any
+    narrow_after: int | None
     accepted: dict[int, Any] = field(default_factory=dict)
     tested: int = 0
     rejected: int = 0
@@ -110,12 +109,11 @@ class _Trial:
             )
         return False
 
-    def reject(self, token: int, pool: Pool, narrow_after: int | None) -> None:
+    def reject(self, token: int, pool: Pool) -> None:
         """Take a token that is not allowed out of the pool, and in time all that are known not to be."""
         pool.remove(token)
         self.rejected += 1
-        dear = narrow_after is not None and self.potential.masks_are_dear
-        if self.rejected != (max(narrow_after or 0, PATIENCE) if dear else narrow_after):
+        if self.rejected != self.narrow_after:
             return
         masks = self.potential.allowed_each([self.state]) if self.potential.has_masks else None
         possible = self.potential.possible_at(self.state) if masks is None else masks[0]
@@ -148,7 +146,7 @@ class AWRS:
     impossible, and drop them all (None: never).  Dropping what would be rejected changes no expectation, because both
     weights depend on what is left alone, or on counts that are drawn for what was dropped as well.  Not used by
     `Estimator.TWO_LOOPS`, whose weight counts rejections one by one.  A database's mask takes milliseconds, and is
-    asked for behind `PATIENCE` rejections at the soonest."""
+    asked for behind `TRIES` rejections at the soonest."""
     masks: bool = True
     """Draw from the mask at once, as `Direct` does, where the potential has masks and that is likely to cost less: in
     small vocabularies, after a draw that kept little, and for particles that share a prefix.  Which way is taken
@@ -228,7 +226,10 @@ class AWRS:
         source = distribution if proposal is None else proposal
         if self.prune:
             source = source.pruned(potential.usable, potential.silent)
-        trial = _Trial(potential, state)
+        narrow_after = self.narrow_after
+        if narrow_after is not None and potential.masks_are_dear:
+            narrow_after = max(narrow_after, TRIES)
+        trial = _Trial(potential, state, narrow_after)
         token, logw = self._estimate(source)(chance, source, trial)
         calls = trial.tested + trial.asked
         if token is None or logw == -math.inf:
@@ -254,7 +255,7 @@ class AWRS:
     def _first(self, chance: Chance, source: TokenDistribution, trial: _Trial) -> tuple[int | None, float]:
         pool = Pool(chance, source)
         while (token := pool.draw()) is not None and not trial.allows(token):
-            trial.reject(token, pool, self.narrow_after)
+            trial.reject(token, pool)
             if trial.rejected == self.max_rejects:
                 return None, -math.inf
         return token, 0.0
@@ -266,7 +267,7 @@ class AWRS:
         """
         pool = Pool(chance, source)
         while (token := pool.draw()) is not None and not trial.allows(token):
-            trial.reject(token, pool, self.narrow_after)
+            trial.reject(token, pool)
             if trial.rejected == self.max_rejects:
                 return None, -math.inf
         if token is None:
@@ -327,7 +328,7 @@ class AWRS:
             else:
                 rejects += 1
                 log_rejects = log_add_exp(log_rejects, 0.0)
-                trial.reject(token, pool, self.narrow_after)
+                trial.reject(token, pool)
         if first is None:
             return None, -math.inf
         others = log_add_exp(math.log(accepts - 1) if accepts > 1 else -math.inf, log_rejects)
