@@ -39,6 +39,7 @@ from guided.grammar.sql.query.typed.columns.references import Qualifier
 from guided.grammar.sql.query.typed.columns.row_names import RowName
 from guided.grammar.sql.query.typed.columns.terms import TermQualifier
 from guided.grammar.sql.query.typed.columns.traces import broken
+from guided.grammar.sql.query.typed.columns.unsorted import has_groups
 from guided.grammar.sql.query.typed.computed.contexts import (
     begin_part,
     leads,
@@ -51,7 +52,7 @@ from guided.grammar.sql.query.typed.computed.digits import UNSURE
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.frames import CONDITION, Calling, Operand
 from guided.grammar.sql.query.typed.literals import numbers_of, strings_of
-from guided.grammar.sql.query.typed.scope import Clause, Column, Pending, Query, is_open, queries_around, type_of
+from guided.grammar.sql.query.typed.scope import Clause, Column, Pending, Query, is_open, queries_around
 from guided.grammar.sql.query.typed.system import TypeSystem
 from guided.grammar.sql.query.typed.types import ALL, BIT, MADE, SORTABLE, coerces, is_literal, members, only
 from guided.grammar.sql.query.typed.windows import directed, ordering, over
@@ -94,16 +95,9 @@ def may_aggregate(query: Query) -> bool:
     late = query.clause is Clause.HAVING or (query.clause in _LATE and query.is_grouped)
     if query.is_local or late:
         return late and not query.is_local
-    # What has no order could not be grouped.
-    unsorted = any(one.type and not one.local and not SORTABLE & BIT[one.type] for one in query.pending)
-    unsorted = unsorted or (query.bound and not all(_is_sorted(query, column) for column in query.used))
     starred = any(output.star is not None for output in query.outputs)
-    return query.clause is Clause.SELECT and not (starred or unsorted or query.distinct_on or query.ungrouped)
-
-
-def _is_sorted(query: Query, column: Column) -> bool:
-    kind = type_of(query, (column[0] or None, column[1]))
-    return kind is None or bool(SORTABLE & BIT[kind])
+    barred = starred or bool(query.distinct_on) or query.ungrouped
+    return query.clause is Clause.SELECT and not barred and has_groups(query)
 
 
 def _defines_window(query: Query) -> bool:
@@ -123,6 +117,8 @@ def may_be_window(query: Query) -> bool:
     if _defines_window(query):
         return False
     if query.calls or frames.parameters(query.around):
+        return False
+    if query.clause is Clause.SELECT and query.aggregated and not has_groups(query):
         return False
     return query.clause in (Clause.SELECT, Clause.ORDER, Clause.QUALIFY)
 
@@ -150,6 +146,8 @@ class FunctionName:
         """All of the kind, or none."""
         if self._opened(query) is None:
             return Names(_NO_WORDS)
+        if self.kind == "scalar" and query.aggregated and query.system.volatile and not has_groups(query):
+            return Names(words_of(self._words.members - query.system.volatile))
         if not query.computed or self.kind != "scalar":
             return Names(self._words)
         members, system = self._words.members, query.system
@@ -165,6 +163,8 @@ class FunctionName:
         if found is None:
             return None
         if name in query.system.volatile:
+            if query.aggregated and not has_groups(query):
+                return None
             found = found._replace(tainted="volatile")
         found = do.without_null(found, name)
         return do.hear(found.pushed(Calling(name)), name)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from guided.grammar.sql.query.relations import EVERY
 from guided.grammar.sql.query.typed.changes import end
 from guided.grammar.sql.query.typed.columns.traces import BREAK
+from guided.grammar.sql.query.typed.columns.unsorted import has_groups
 from guided.grammar.sql.query.typed.frames import CONDITION, PATH, UNKNOWN, Operand
 from guided.grammar.sql.query.typed.queries import MOST_DEPTH, columns_of, may_be_cut, within
 from guided.grammar.sql.query.typed.relations import Relation, bare_columns, is_named
@@ -18,15 +19,13 @@ from guided.grammar.sql.query.typed.scope import (
     Recursion,
     bind,
     conflicts,
-    is_group,
     needed,
     remaining,
-    type_of,
+    suits,
     unbound,
     wanting,
 )
 from guided.grammar.sql.query.typed.types import ALL, BIT, LITERALS, OTHER, SORTABLE, settled, settling
-from guided.grammar.sql.query.typed.undecided import stands_for
 
 __all__ = [
     "UNNAMED", "admits", "all_columns", "all_columns_of", "all_rows", "awaits_table", "begin_distinct_on", "begin_from",
@@ -146,8 +145,7 @@ def admits(query: Query, name: str, kind: str, *, joined: bool = True) -> bool:
     waiting = [pending for pending in query.pending if pending.qualifier is None and pending.column == name]
     if not waiting:
         return True
-    fits = all(stands_for(query.system, pending.type, kind) for pending in waiting)
-    if not fits or not (is_sortable(kind) or all(not is_group(query, pending) for pending in waiting)):
+    if not all(suits(query, pending, kind) for pending in waiting):
         return False
     bare = bare_columns(query.sources)
     if name in bare.ambiguous:
@@ -361,10 +359,7 @@ def begin_group(query: Query) -> Query | None:
         for where, name in output.loose.union(*(term.loose for term in output.terms)):
             if where and not is_named(where) and name not in bare_columns(query.sources).unique:
                 return None
-            kind = type_of(query, (where or None, name))
-            if kind is None or not is_sortable(kind):
-                return None
-    return query._replace(clause=Clause.GROUP, grouped=True)
+    return query._replace(clause=Clause.GROUP, grouped=True) if has_groups(query) else None
 
 
 def begin_groupings(query: Query) -> Query:

@@ -36,6 +36,7 @@ from guided.grammar.sql.query.typed.columns import references as names
 from guided.grammar.sql.query.typed.columns.catalog import MOST_VARIANTS, Catalog
 from guided.grammar.sql.query.typed.columns.groupings import grouping
 from guided.grammar.sql.query.typed.columns.results import ResultName
+from guided.grammar.sql.query.typed.columns.unsorted import next_group
 from guided.grammar.sql.query.typed.computed.contexts import (
     begin_part,
     casting,
@@ -71,7 +72,7 @@ from guided.grammar.sql.query.typed.parts.lambdas import Parameter, lambdas
 from guided.grammar.sql.query.typed.parts.nested import parts_of_nested, type_node
 from guided.grammar.sql.query.typed.relations import bare_columns
 from guided.grammar.sql.query.typed.row_values import compared_row
-from guided.grammar.sql.query.typed.scope import Clause, Query, needed
+from guided.grammar.sql.query.typed.scope import Clause, Query
 from guided.grammar.sql.query.typed.types import (
     ALL,
     ANY_NULL,
@@ -456,8 +457,8 @@ def _operand(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule) -
     def preferred(query: Query) -> int:
         if wants_query(query):
             return asking
-        if query.clause is Clause.GROUP and not query.around and (left := needed(query)):
-            where, name = min(left, key=str)
+        if group := next_group(query):
+            where, name = group
             found = bare_columns(query.sources).unique.get(name)
             return 4 if found is not None and found[0] == where else 5
         wish = _wish(query)

@@ -11,6 +11,7 @@ from guided.grammar.sql.query.typed import frames
 from guided.grammar.sql.query.typed.alternatives import alike
 from guided.grammar.sql.query.typed.clauses import may_be_written, stands_for_demanded
 from guided.grammar.sql.query.typed.columns.catalog import Catalog
+from guided.grammar.sql.query.typed.columns.unsorted import MOST_POSITION, unsorted_outputs
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.ending import Ending
 from guided.grammar.sql.query.typed.frames import Alternatives, Calling, Lambda, Operand
@@ -47,6 +48,7 @@ class Owing:
         self._joined = text(" JOIN USING()") - text(",")
         """What it takes besides where it must be joined, since a column of it waits without a qualifier, too."""
         self._group = text(" GROUP BY")
+        self._place = text(", ") + text(str(MOST_POSITION))
         self._window = text(",  AS()")
         self._null = text(",NULL")
         self._not_null = text("TIMESTAMP '0001-01-01'") - text("NULL")
@@ -75,6 +77,7 @@ class Owing:
                     self._comma + self._written(name) for name in conflicts(at)
                 )
             if at.is_grouped:
+                found += self._place * unsorted_outputs(at)
                 found += self._grouped(needed(at) if at.bound and at.clause is not Clause.SELECT else _used(at))
             if at.computed.is_whole:
                 found += self._query_more(max(len(at.outputs), len(at.goals or ())))
@@ -124,6 +127,7 @@ class Owing:
             if not at.is_grouped:
                 columns_of = [(one.name, name or "") for one in at.sources for name, _ in one.relation.columns]
                 once += self._grouped(_used(at).union(columns_of if starred else ()))
+                once += self._place * unsorted_outputs(at)
             traces = (*at.grouped_traces, *(output.trace or () for output in at.outputs))
             once += max((self._left((*trace, ")")) for trace in traces), default=0)
         row = columns * (self._comma + self._null + (self._ending.dearest_type + self._comma if mixed else 0))

@@ -30,7 +30,6 @@ __all__ = [
     "bind",
     "conflicts",
     "depends",
-    "is_group",
     "is_open",
     "needed",
     "queries_around",
@@ -38,6 +37,7 @@ __all__ = [
     "refer",
     "remaining",
     "size_of",
+    "suits",
     "type_of",
     "unbound",
     "wanting",
@@ -371,15 +371,14 @@ def is_open(query: Query) -> bool:
     return not query.bound and query.clause is Clause.SELECT
 
 
-def refer(query: Query, used: Pending) -> Query | None:
-    """The query in which a column was used, None where it has no meaning there."""
+def refer(query: Query, used: Pending, *, in_group: bool = False) -> Query | None:
+    """The query in which a column was used, ``in_group`` in what will be one; None where it has no meaning there."""
     if not query.bound and query.clause is Clause.SELECT:
         if used.column in query.barred:
             return None
         if query.is_local:
             used = used._replace(local=True)
-        elif query.aggregated and used.type and not SORTABLE & BIT[used.type]:
-            # It could not be grouped.
+        elif query.aggregated and not _may_be_in_groups(query, used, in_group):
             return None
         if not _can_share(query, used):
             return None
@@ -412,6 +411,13 @@ def _fits(query: Query, wanted: str, given: str) -> bool:
     """Is a column of a source what was awaited, and one that could be grouped where SELECT has it?"""
     grouped = query.clause is Clause.SELECT and query.aggregated and not query.is_local
     return stands_for(query.system, wanted, given) and not (grouped and not SORTABLE & BIT[given])
+
+
+def _may_be_in_groups(query: Query, used: Pending, in_group: bool) -> bool:
+    """Can a column be grouped, or is it in groups only, as one that has no order must be?"""
+    alike = [one for one in (*query.pending, used) if one[:2] == used[:2] and not one.local]
+    unsorted = [one for one in alike if one.type and not SORTABLE & BIT[one.type]]
+    return not unsorted or (in_group and len(unsorted) == len(alike) and used[:2] not in query.groupings)
 
 
 def _can_share(query: Query, used: Pending) -> bool:
@@ -485,9 +491,12 @@ def wanting(query: Query) -> frozenset[Pending]:
     return unbound(query) if query.half is None else frozenset()
 
 
-def is_group(query: Query, pending: Pending) -> bool:
-    """Must a column be grouped?  Those in aggregates need not, but those in GROUPING."""
-    return (query.aggregated and not pending.local) or (pending.qualifier, pending.column) in query.groupings
+def suits(query: Query, pending: Pending, kind: str) -> bool:
+    """May a column of a type stand for one that waits, also where that must be grouped?"""
+    # Those in aggregates need not be, but those in GROUPING; one that is used without an order is within a group.
+    is_group = (query.aggregated and not pending.local) or pending[:2] in query.groupings
+    grouped = pending.type == kind or not is_group or bool(SORTABLE & BIT[kind])
+    return grouped and stands_for(query.system, pending.type, kind)
 
 
 def conflicts(query: Query) -> frozenset[str]:

@@ -26,6 +26,7 @@ from guided.grammar.sql.query.typed.calls import may_qualify, windowed_call
 from guided.grammar.sql.query.typed.columns import starred, terms
 from guided.grammar.sql.query.typed.columns.catalog import Catalog
 from guided.grammar.sql.query.typed.columns.references import Qualifier
+from guided.grammar.sql.query.typed.columns.unsorted import MOST_POSITION, group_by_place, nameable_groups
 from guided.grammar.sql.query.typed.compounds.brackets import bracketed
 from guided.grammar.sql.query.typed.compounds.tables import has_whole_table, whole_table
 from guided.grammar.sql.query.typed.compounds.values import values
@@ -44,8 +45,6 @@ from guided.grammar.sql.query.typed.windows import defined_windows, directed
 __all__ = ["select"]
 
 _OPEN, _CLOSE, _COMMA = Sign("("), Sign(")"), Sign(",")
-MOST_POSITION = 40
-"""Columns of the result that GROUP BY may name by position."""
 
 
 def select(dialect: TypedDialect, catalog: Catalog) -> Node:
@@ -175,7 +174,8 @@ def _core(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule, one:
 
 def _group(dialect: TypedDialect, catalog: Catalog, body: Node) -> Node:
     """GROUP BY and HAVING; without them nothing may be left to group."""
-    place = choice(*(Literal(LiteralForm.NUMBER, Place(place)) for place in range(MOST_POSITION)))
+    places = tuple(Literal(LiteralForm.NUMBER, Place(place)) for place in range(MOST_POSITION))
+    place = Choice(places, lambda query: -1 if (found := group_by_place(query)) is None else found)
     named = Name(new_names.OutputName())
     begin, end = Action(clauses.begin_group_term), Action(clauses.end_group_term)
     free = seq(begin, body, end)
@@ -183,13 +183,20 @@ def _group(dialect: TypedDialect, catalog: Catalog, body: Node) -> Node:
     def lacks(query: Query) -> bool:
         return bool(needed(query))
 
+    def lacks_name(query: Query) -> bool:
+        return bool(nameable_groups(query))
+
+    def preferred(query: Query) -> int:
+        return 0 if lacks_name(query) else options.index(place) if lacks(query) else -1
+
     several = seq(Action(clauses.begin_groupings), choice(words("ROLLUP"), words("CUBE")), _OPEN, free,
-                  Star(seq(_COMMA, free), lacks), _CLOSE)  # fmt: skip
+                  Star(seq(_COMMA, free), lacks_name), _CLOSE)  # fmt: skip
     alone, _ = terms.sole_column(catalog, clauses.begin_group_term, clauses.end_group_term)
-    group = choice(seq(_OPEN, choice(seq(), seq(free, Star(seq(_COMMA, free), lacks))), _CLOSE), alone)
+    group = choice(seq(_OPEN, choice(seq(), seq(free, Star(seq(_COMMA, free), lacks_name))), _CLOSE), alone)
     sets = seq(Action(clauses.begin_groupings), words("GROUPING SETS"), _OPEN, group,
-               Star(seq(_COMMA, group), lacks), _CLOSE)  # fmt: skip
-    term = Choice((free, place, named, several, sets), lambda query: 0 if needed(query) else -1)
+               Star(seq(_COMMA, group), lacks_name), _CLOSE)  # fmt: skip
+    options = (free, place, named, several, sets)
+    term = Choice(options, preferred)
     having = seq(words("HAVING"), Action(clauses.begin_having), body, Action(clauses.end_having))
     listed_terms = seq(term, Star(seq(_COMMA, term), lacks))
     if dialect.system.all_columns:

@@ -11,6 +11,7 @@ from guided.grammar.sql.query.typed.calls import end_kind, may_aggregate, strong
 from guided.grammar.sql.query.typed.columns import references as names
 from guided.grammar.sql.query.typed.columns.catalog import Catalog
 from guided.grammar.sql.query.typed.columns.terms import TermQualifier
+from guided.grammar.sql.query.typed.columns.unsorted import unsorted
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.frames import Operand
 from guided.grammar.sql.query.typed.relations import bare_columns, is_named
@@ -103,6 +104,6 @@ def _begin_group(query: Query) -> Query:
 def _end_group(query: Query) -> Query | None:
     """Behind it."""
     ended = do.end(query)
-    if ended is None or ended.column is None:
+    if ended is None or ended.column is None or ended.column in unsorted(query):
         return None
     return ended._replace(groupings=ended.groupings | {ended.column}, column=None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import lru_cache
+from itertools import islice
 from typing import Protocol
 
 from guided.grammar.attributed.nodes import Names
@@ -13,6 +14,7 @@ from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed.columns.awaited import MOST_TRIED, guesses, read_as, settled_before
 from guided.grammar.sql.query.typed.columns.catalog import Catalog
 from guided.grammar.sql.query.typed.columns.read import ReadColumns, Readings, columns_of
+from guided.grammar.sql.query.typed.columns.unsorted import nameable_groups, unsorted, within_group
 from guided.grammar.sql.query.typed.computed.contexts import varied
 from guided.grammar.sql.query.typed.frames import UNKNOWN, parameters
 from guided.grammar.sql.query.typed.queries import MOST_DEPTH
@@ -23,7 +25,6 @@ from guided.grammar.sql.query.typed.scope import (
     Query,
     depends,
     is_open,
-    needed,
     queries_in_scope,
     refer,
 )
@@ -222,12 +223,16 @@ class BareColumn:
         if query.clause is not Clause.GROUP or query.around:
             return ()
         bare = bare_columns(query.sources).unique
-        return sorted(name for where, name in needed(query) if bare.get(name, ("-",))[0] == where)
+        return sorted(name for where, name in nameable_groups(query) if bare.get(name, ("-",))[0] == where)
 
 
 def _used(query: Query, qualifier: str | None, name: str, kind: str) -> Query | None:
     """The query behind a column of a type."""
-    changed = refer(query, Pending(qualifier, name, "" if kind == UNKNOWN else kind, query.is_local))
+    in_group = is_open(query) and query.aggregated and kind != UNKNOWN and not SORTABLE & BIT[kind]
+    held = within_group(query) if in_group and not query.is_local else query
+    if held is None:
+        return None
+    changed = refer(held, Pending(qualifier, name, "" if kind == UNKNOWN else kind, query.is_local), in_group=in_group)
     if changed is None:
         return None
     top = changed.top
@@ -308,7 +313,7 @@ class Qualifier:
             ]
         if query.clause is not Clause.GROUP or query.around:
             return ()
-        return sorted({where for where, _ in needed(query) if where and is_named(where)})
+        return sorted({where for where, _ in nameable_groups(query) if where and is_named(where)})
 
 
 class QualifiedColumn:
@@ -332,9 +337,16 @@ class QualifiedColumn:
         if self.variant:
             found = {name: types for name, types in found.items() if len(types) >= self.variant}
             free = free and self.variant <= MOST_TRIED
+        place = slice(None) if self.variant is None else slice(self.variant - 1, self.variant)
+        if query.aggregated and is_open(query) and (query.top.waits or not query.top.plain):
+            # What has no order may be used in what can be a group.
+            found = {
+                name: types
+                for name, types in found.items()
+                if any(SORTABLE & BIT[kind] or _used(query, query.name, name, kind) for kind in types[place])
+            }
         if _wants_groups(query) or not do.open_operand(query):
             # Where no cast leads to what is wanted, a column must be of the very type.
-            place = slice(None) if self.variant is None else slice(self.variant - 1, self.variant)
             fits = (name for name in found if any(_used(query, query.name, name, kind) for kind in found[name][place]))
             return Names(words_of(fits), free and do.open_operand(query) is not None, self.catalog.names)
         return Names(words_of(found), free, self.catalog.names)
@@ -392,11 +404,15 @@ class QualifiedColumn:
         if query.followed is not None:
             return [name for name in names.words.members if f"{query.name}.{name}" in do.next_parts(query)]
         if query.clause is Clause.GROUP and not query.around:
-            grouped = sorted(name for where, name in needed(query) if where == query.name and name in names.words)
+            grouped = sorted(
+                name for where, name in nameable_groups(query) if where == query.name and name in names.words
+            )
             if grouped:
                 return grouped
-        short = sorted(names.words.members, key=lambda name: (len(name), name))[:4]
-        return short or (LETTERS[:1] if names.free else ())
+        shortest_first = sorted(names.words.members, key=lambda name: (len(name), name))
+        short = [*islice((name for name in shortest_first if self.after(query, name) is not None), 4)]
+        others = (name for name in LETTERS if names.free and self.after(query, name) is not None)
+        return short or tuple(islice(others, 1))
 
 
 class GroupedColumn(BareColumn):
@@ -405,9 +421,12 @@ class GroupedColumn(BareColumn):
     def __init__(self, catalog: Catalog) -> None:
         super().__init__(catalog, 0)
         sorted_ = (name for name, types in catalog.types.items() if any(SORTABLE & BIT[kind] for kind in types))
-        self._shortest = LETTERS[0] if catalog.forward else min(sorted_, key=lambda name: (len(name), name), default="")
-        self.price = len(self._shortest) + 2
+        self._names = LETTERS if catalog.forward else sorted(sorted_, key=lambda name: (len(name), name))
+        # Those that are used with a type without an order are passed over.
+        last = self._names[0 if catalog.forward or not catalog.unsorted else -1] if self._names else ""
+        self.price = len(last) + 2
 
     def suggested(self, query: Query) -> Iterable[str]:
         """The shortest."""
-        return (self._shortest,)
+        barred = unsorted(query)
+        return tuple(islice((name for name in self._names if (None, name) not in barred), 1))

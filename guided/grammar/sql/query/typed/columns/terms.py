@@ -159,7 +159,7 @@ class _Sole:
 
     def suggested(self, query: Query) -> Iterable[str]:
         """What the kind suggests, else the shortest."""
-        found = list(self._kind.suggested(query))
+        found = [name for name in self._kind.suggested(query) if self.after(query, name) is not None]
         if found:
             return found
         names = self.allowed(query)

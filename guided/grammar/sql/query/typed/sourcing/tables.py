@@ -11,9 +11,8 @@ from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed import clauses
 from guided.grammar.sql.query.typed.columns.catalog import Catalog
 from guided.grammar.sql.query.typed.relations import Relation, Source, bare_columns
-from guided.grammar.sql.query.typed.scope import Query, is_group, wanting
+from guided.grammar.sql.query.typed.scope import Query, suits, wanting
 from guided.grammar.sql.query.typed.sourcing.full_joins import joins
-from guided.grammar.sql.query.typed.undecided import stands_for
 
 __all__ = [
     "AliasOfSource", "MergedColumn", "SchemaName", "TableName", "goes_by", "halved", "may_be_nullable", "may_merge",
@@ -137,12 +136,7 @@ def _has(relation: Relation, query: Query, qualifier: str) -> bool:
         return False
     types = relation.types
     return all(
-        pending.column == EVERY
-        or (
-            pending.column in types
-            and stands_for(query.system, pending.type, types[pending.column])
-            and (clauses.is_sortable(types[pending.column]) or not is_group(query, pending))
-        )
+        pending.column == EVERY or (pending.column in types and suits(query, pending, types[pending.column]))
         for pending in query.pending
         if pending.qualifier == qualifier
     )

@@ -73,3 +73,39 @@ def test_columns_of_other_schemas(databases: Databases) -> None:
     language = query_language(reflect(databases("postgresql").create(*made), schemas=["sales"]), forward=False)
     assert language.reads(b"SELECT SUM(b.total) FILTER (WHERE b.paid), MAX(b.total) FROM sales.bills b")
     assert not language.reads(b"SELECT SUM(b.total) FILTER (WHERE b.paid), MAX(b.salary) FROM sales.bills b")
+
+
+JSON = ["create table log (id int, at date, kind text, body json, more json)"]
+OF_JSON = """
+SELECT body->>'page' AS page, count(*) AS views FROM log WHERE kind = 'view' GROUP BY body->>'page' ORDER BY views DESC
+SELECT count(*), l.body->>'page' FROM log l GROUP BY 2 ORDER BY l.body->>'page'
+SELECT coalesce(body->>'page', 'none') AS p, max(body->>'n') FROM log GROUP BY p
+SELECT (body#>>'{a,b}')::date, count(DISTINCT id) FROM log GROUP BY (body#>>'{a,b}')::date
+SELECT (body->>'n')::int / 10 * 10, count(*) FROM log GROUP BY (body->>'n')::int / 10, 1
+SELECT count(*), CASE WHEN body->>'a' = 'x' THEN more END::text FROM log GROUP BY 2
+SELECT count(*), body::text, more IS NULL FROM log GROUP BY 2, 3
+SELECT kind, body->>'a', grouping(kind), count(*) FROM log GROUP BY ROLLUP (kind, body->>'a')
+SELECT body->>'a', rank() OVER (ORDER BY count(*)) FROM log GROUP BY 1
+SELECT json_array_elements_text(body), count(*) FROM log GROUP BY 1
+SELECT body->>'a' FROM log GROUP BY 1
+SELECT date_trunc('month', at), body->>'a', sum((body->>'n')::int) FROM log GROUP BY 1, 2
+SELECT body->>'a', count(body), count(*) FILTER (WHERE body IS NULL) FROM log GROUP BY 1
+SELECT x FROM (SELECT body->>'x' AS x, count(*) FROM log GROUP BY x) AS t WHERE x = 'a'
+""".strip().splitlines()
+NOT_OF_JSON = """
+SELECT body, count(*) FROM log
+SELECT body->'a', count(*) FROM log GROUP BY 1
+SELECT body->>'a', count(*) FROM log GROUP BY body
+SELECT body->>'a', count(*) FROM log GROUP BY more->>'a'
+SELECT body->>'a', count(*) FROM log GROUP BY body->>'b'
+SELECT body->>'a', count(*) FROM log
+SELECT body->>'a' || count(*) FROM log GROUP BY 1
+SELECT count(*), rank() OVER (ORDER BY body->>'a') FROM log
+SELECT body->>'a', grouping(body) FROM log GROUP BY 1, body
+SELECT body->>'a', body, count(*) FROM log GROUP BY 1, 2
+SELECT max(body) FROM log
+""".strip().splitlines()
+
+
+def test_what_is_made_of_json_is_grouped(databases: Databases) -> None:
+    judged_alike(databases("postgresql").create(*JSON), OF_JSON, NOT_OF_JSON)

@@ -24,6 +24,7 @@ SELECT code, x.code, u.code, w.code FROM t JOIN
 SELECT LOCALTIMESTAMP > - TIMESTAMPTZ
 (TABLE s OFFSET (WITH RECURSIVE e AS ((WITH
 ((TABLE s UNION ALL (WITH RECURSIVE e AS ((WITH
+SELECT a || 'x', x.day + x.
 """.strip().splitlines()
 DUCKDB = """
 FROM t QUALIFY\t
@@ -70,9 +71,21 @@ SELECT ARRAY(VALUES (INT4RANGE(1,
 SELECT DISTINCT ON (lower) lower('')
 SELECT c FROM (SELECT DISTINCT ON (c)
 SELECT ARRAY[INT4RANGE(1,
+SELECT count(*), id FROM s GROUP BY GROUPING SETS ((CURRENT_DATE != + TIMESTAMPTZ
+SELECT GROUPING(l, m, n) + x.
+SELECT 1 FROM s GROUP BY GROUPING SETS (s.
+SELECT count(*), k
+SELECT count(*), CASE WHEN j.k IS NULL THEN j.k
+SELECT k->>'x', count(*) FROM j
+SELECT k->>'x', t.id, count(*) FROM j, t GROUP BY
+SELECT k->>'x', t.id, count(*) FROM j JOIN t ON TRUE GROUP BY ROLLUP (
+SELECT k->>'x', GROUPING(
+SELECT count(*), k->>'x' || (SELECT y.
+SELECT json_array_elements(k), count
 """.strip().splitlines()
 """Times take intervals there, to which products lead; columns of GROUPING have an order, and rows no column of their name.
-There are no arrays of ranges, and what DISTINCT ON names is no other column of the result."""
+There are no arrays of ranges, and what DISTINCT ON names is no other column of the result.  What is made of JSON is a
+group, JSON is none."""
 
 
 @pytest.fixture(scope="module", params=["postgresql", "duckdb"])
@@ -81,6 +94,7 @@ def language(request: pytest.FixtureRequest) -> AttributedLanguage:
         Table("t", (Column("id", "INTEGER"), Column("name", "TEXT"), Column("shape", "XML"))),
         Table("s", (Column("id", "INTEGER"), Column("name", "TEXT"), Column("day", "DATE"))),
         Table("q", (Column("words", "TSVECTOR"), Column("id", "INTEGER"))),
+        Table("j", tuple(Column(name, "JSON") for name in "klmn")),
     )
     return query_language(DatabaseSchema(tables, dialect=request.param))
 
