@@ -299,17 +299,20 @@ def end_on(query: Query) -> Query | None:
 
 
 def comma(query: Query) -> Query | None:
-    """A comma between sources; not where USING must make one of two columns of a name."""
-    waiting = {pending.column for pending in query.pending if pending.qualifier is None}
-    apart = any(pending.column in waiting for pending in unbound(query) if pending.qualifier is not None)
-    if apart or stands_for_demanded(query):
-        return None
-    return query._replace(commas=True)
+    """A comma between sources."""
+    return None if _must_join(query) else query._replace(commas=True)
 
 
 def cross(query: Query) -> Query | None:
     """CROSS JOIN."""
-    return None if stands_for_demanded(query) else query._replace(crossed=True)
+    return None if _must_join(query) else query._replace(crossed=True)
+
+
+def _must_join(query: Query) -> bool:
+    """Is a source missing that only USING can join, since a name waits with it and without; or may no other follow?"""
+    waiting = {pending.column for pending in query.pending if pending.qualifier is None}
+    apart = any(pending.column in waiting for pending in unbound(query) if pending.qualifier is not None)
+    return apart or stands_for_demanded(query)
 
 
 def may_join(query: Query) -> Query | None:

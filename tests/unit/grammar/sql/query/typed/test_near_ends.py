@@ -50,6 +50,7 @@ NOWHERE = (
     "VALUES (EXTRACT(year FROM CASE\t",
     "SELECT name FROM s JOIN s AS b ON",
     "SELECT x.id, name FROM t FULL JOIN t AS b ON",
+    "SELECT id, x.id FROM t CROSS JOIN",
 )
 """So deep no source could follow with a column, what defines a window has none, what is computed has no such operand,
 and of two columns of a name USING makes one, ON does not."""
