@@ -20,6 +20,7 @@ from guided.grammar.sql.query.typed.scope import (
     bind,
     conflicts,
     needed,
+    queries_around,
     remaining,
     suits,
     unbound,
@@ -36,8 +37,8 @@ __all__ = [
     "end_value", "enter_count", "enter_lateral", "enter_recursive_table", "enter_source", "enter_table", "group_all",
     "grouped", "has_demanded", "has_none", "has_window", "is_emptied", "is_free", "is_of_distinct_on", "is_sortable",
     "lacks_columns", "leave_count", "leave_source", "leave_table", "may_be_distinct", "may_be_written", "may_count",
-    "may_enter", "may_have_values", "may_join", "may_order", "may_star", "next_item", "order_all", "settled_sources",
-    "stands_for_demanded", "term_of", "wants_table",
+    "may_enter", "may_have_values", "may_join", "may_order", "may_star", "next_item", "order_all", "sees_none",
+    "settled_sources", "stands_for_demanded", "term_of", "wants_table",
 ]  # fmt: skip
 
 _WHOLE = sum(BIT[name] for name in ("int2", "int4", "int8"))
@@ -498,19 +499,14 @@ def enter_count(query: Query) -> Query | None:
 
 def may_count(query: Query) -> Query | None:
     """Where one may begin: in DuckDB not of a set operation, nor within a query that may name columns of another."""
-    if query.system.lists and (query.result is not None or _sees_around(query)):
+    if query.system.lists and (query.result is not None or sees_none(query) is None):
         return None
     return query if enter_count(query) else None
 
 
-def _sees_around(query: Query) -> bool:
-    """May a query, or one around it, name columns from around?"""
-    at: Query | None = query
-    while at is not None:
-        if at.sees_parent:
-            return True
-        at = at.parent
-    return False
+def sees_none(query: Query) -> Query | None:
+    """Where neither the query nor one around it may name columns from around."""
+    return None if query.sees_parent or any(at.sees_parent for at in queries_around(query)) else query
 
 
 def leave_count(query: Query) -> Query:

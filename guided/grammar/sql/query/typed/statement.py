@@ -32,7 +32,7 @@ from guided.grammar.sql.query.typed.compounds.tables import has_whole_table, who
 from guided.grammar.sql.query.typed.compounds.values import values
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.expressions import beginning_with, casts, expression
-from guided.grammar.sql.query.typed.literals import Place, Position, Size
+from guided.grammar.sql.query.typed.literals import Percent, Place, Position, Size
 from guided.grammar.sql.query.typed.scope import Clause, Query, needed, unbound, wanting
 from guided.grammar.sql.query.typed.sourcing import tables as sources
 from guided.grammar.sql.query.typed.sourcing.column_lists import alias_with_columns, without_name
@@ -72,7 +72,8 @@ def _compound(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule, 
     ]
     more = seq(choice(*operators), part)
     first = choice(core, seq(inner, more)) if leads else core
-    return seq(maybe(_with(catalog, query)), first, Star(more), maybe(_order(dialect, body)), maybe(_limit(query)))
+    order, limit = _order(dialect, body), _limit(dialect, query)
+    return seq(maybe(_with(catalog, query)), first, Star(more), maybe(order), maybe(limit))
 
 
 def _with(catalog: Catalog, query: Node) -> Node:
@@ -122,7 +123,7 @@ def _may_order(query: Query) -> Query | None:
     return query if any(clauses.may_order(query, place) for place in range(len(query.outputs))) else None
 
 
-def _limit(query: Node) -> Node:
+def _limit(dialect: TypedDialect, query: Node) -> Node:
     asked = seq(
         Action(clauses.may_count), _OPEN, Action(clauses.enter_count), query, Action(clauses.leave_count), _CLOSE
     )
@@ -130,7 +131,9 @@ def _limit(query: Node) -> Node:
     unit = choice(words("ROW"), words("ROWS"))
     offset = seq(words("OFFSET"), count, maybe(unit))
     fetch = seq(words("FETCH"), choice(words("FIRST"), words("NEXT")), maybe(count), unit, words("ONLY"))
-    limit = seq(words("LIMIT"), choice(count, words("ALL")))
+    share = seq(Action(clauses.sees_none), Literal(LiteralForm.NUMBER, Percent()), choice(Sign("%"), words("PERCENT")))
+    most = choice(count, words("ALL"), *((share,) if dialect.system.from_first else ()))
+    limit = seq(words("LIMIT"), most)
     return seq(
         Action(clauses.begin_limit), choice(seq(limit, maybe(offset)), seq(offset, maybe(choice(limit, fetch))), fetch)
     )

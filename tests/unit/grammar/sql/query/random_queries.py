@@ -51,6 +51,7 @@ RARE = [
     "all",
     "escape",
     "replace",
+    "percent",
 ]
 """Words and signs that lead to clauses which are rare where each terminal is as likely."""
 
