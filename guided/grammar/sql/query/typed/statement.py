@@ -274,7 +274,9 @@ def _sources(dialect: TypedDialect, catalog: Catalog, body: Node, query: Node) -
     if dialect.system.from_first:
         nearest = seq(Action(clauses.may_join), Action(sources.may_merge_any(catalog)), words("ASOF"), side,
                       words("JOIN"), shared, choice(using, seq(settled, on_nearest())))  # fmt: skip
-        halves = (*halves, nearest)
+        positional = seq(Action(clauses.may_join), Action(clauses.sees_none), Action(clauses.cross),
+                         words("POSITIONAL JOIN"), beside, settled)  # fmt: skip
+        halves = (*halves, nearest, positional)
     more = choice(
         seq(Action(clauses.comma), _COMMA, beside, settled),
         seq(Action(clauses.cross), words("CROSS JOIN"), beside, settled),

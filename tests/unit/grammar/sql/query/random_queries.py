@@ -52,6 +52,7 @@ RARE = [
     "escape",
     "replace",
     "percent",
+    "positional",
 ]
 """Words and signs that lead to clauses which are rare where each terminal is as likely."""
 

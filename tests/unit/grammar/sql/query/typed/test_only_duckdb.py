@@ -16,6 +16,11 @@ SELECT host FROM runs LIMIT 2.5 PERCENT OFFSET 3 ROWS
 SELECT host FROM runs OFFSET 3 LIMIT .5%;
 (SELECT id FROM runs LIMIT 10 %) UNION (SELECT id FROM hosts LIMIT 100 percent) ORDER BY 1 LIMIT 50%
 WITH r AS (SELECT id FROM runs LIMIT 5%) SELECT (SELECT max(r.id) FROM r WHERE r.id = h.id) FROM hosts h, (FROM r LIMIT 5%)
+SELECT r.host, cost, n FROM runs r POSITIONAL JOIN hosts h POSITIONAL JOIN (SELECT 1 AS n) x JOIN notes ON note = r.host
+SELECT note, tag FROM notes CROSS JOIN hosts POSITIONAL JOIN runs r POSITIONAL JOIN unnest(r.tags) u(tag)
+SELECT * FROM runs POSITIONAL JOIN hosts
+SELECT note FROM notes POSITIONAL JOIN LATERAL (SELECT note AS n) x, hosts
+WITH p AS (SELECT cost, took FROM hosts POSITIONAL JOIN runs) SELECT (SELECT max(p.cost) FROM p WHERE p.took > h.id) FROM hosts h
 """.strip().splitlines()
 REFUSED = """
 SELECT host FROM runs LIMIT 101%
@@ -24,10 +29,18 @@ SELECT host FROM runs LIMIT (SELECT 10) PERCENT
 SELECT host FROM runs FETCH FIRST 10 PERCENT ROWS ONLY
 SELECT (SELECT max(r.id) FROM runs r WHERE r.id = h.id LIMIT 10%) FROM hosts h
 WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 5 LIMIT 10%) SELECT x FROM n
+SELECT host FROM runs POSITIONAL JOIN hosts
+SELECT cost FROM runs POSITIONAL JOIN hosts ON TRUE
+SELECT cost FROM runs POSITIONAL JOIN hosts USING (id)
+SELECT cost FROM runs INNER POSITIONAL JOIN hosts
+SELECT cost FROM hosts h, unnest([h.id]) u POSITIONAL JOIN notes
+SELECT (SELECT max(x.id) FROM (SELECT r.id FROM runs r WHERE r.id = h.id) x POSITIONAL JOIN notes) FROM hosts h
 """.strip().splitlines()
 LEFT = """
 SELECT host FROM runs WHERE id IN (SELECT id FROM hosts LIMIT 10%)
 SELECT host FROM runs LIMIT 0%
+SELECT note FROM notes, hosts POSITIONAL JOIN runs
+SELECT id FROM hosts WHERE EXISTS (SELECT note FROM notes POSITIONAL JOIN runs)
 """.strip().splitlines()
 
 
