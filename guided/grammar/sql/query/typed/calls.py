@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from guided.grammar.attributed.nodes import (
     Action,
     Keyword,
+    Literal,
+    LiteralForm,
     Name,
     Names,
     Node,
@@ -51,7 +53,7 @@ from guided.grammar.sql.query.typed.computed.contexts import (
 from guided.grammar.sql.query.typed.computed.digits import UNSURE
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.frames import CONDITION, Calling, Operand
-from guided.grammar.sql.query.typed.literals import numbers_of, strings_of
+from guided.grammar.sql.query.typed.literals import Field, numbers_of, strings_of
 from guided.grammar.sql.query.typed.scope import Clause, Column, Pending, Query, is_open, queries_around
 from guided.grammar.sql.query.typed.system import TypeSystem
 from guided.grammar.sql.query.typed.types import ALL, BIT, MADE, SORTABLE, coerces, is_literal, members, only
@@ -224,12 +226,15 @@ def _may_be_listed(query: Query) -> Query:
     return query.with_top(query.top._replace(indexed=True))
 
 
-def _fields(dialect: TypedDialect) -> dict[tuple[str, str], int]:
-    """What EXTRACT takes, by its word and the type that it gives: the types that have such a field."""
-    found: dict[tuple[str, str], int] = {}
+def _fields(dialect: TypedDialect) -> dict[tuple[int, str], list[str]]:
+    """What EXTRACT takes, by the types that have such fields and the type that it gives."""
+    goals: dict[tuple[str, str], int] = {}
     for kind, names, given in dialect.fields:
         for word in names.split():
-            found[word, given] = found.get((word, given), 0) | sum(BIT[name] for name in _NAMED[kind])
+            goals[word, given] = goals.get((word, given), 0) | sum(BIT[name] for name in _NAMED[kind])
+    found: dict[tuple[int, str], list[str]] = {}
+    for (word, given), goal in goals.items():
+        found.setdefault((goal, given), []).append(word)
     return found
 
 
@@ -459,10 +464,14 @@ def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:
     def result(name: str, label: str) -> Action:
         return Action(do.operand(name, (label, 2), _FIELD_DIGITS if name == "int8" else UNSURE))
 
+    def heard_word(word: str) -> Node:
+        return seq(words(word), Action(do.heard(word)))
+
     fields = [
-        seq(words(word), Action(do.heard(word)), words("FROM"), Action(do.begin(goal), _TO_COME), expression,
-            Action(do.end), Action(do.allows_null), result(given, "extract"))
-        for (word, given), goal in _fields(dialect).items()
+        seq(choice(*map(heard_word, names), Literal(LiteralForm.STRING, Field(names), hears=True)),
+            words("FROM"), Action(do.begin(goal), _TO_COME), expression, Action(do.end), Action(do.allows_null),
+            result(given, "extract"))
+        for (goal, given), names in _fields(dialect).items()
     ]  # fmt: skip
     extract = seq(
         begin_whole,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from guided.grammar.attributed.nodes import Literal, LiteralForm
 from guided.grammar.attributed.spellings import Spellings
 from guided.grammar.attributed.states import ANY
@@ -17,7 +19,7 @@ from guided.grammar.sql.query.typed.scope import Query
 from guided.grammar.sql.query.typed.types import BIT, ENUMS
 
 __all__ = [
-    "PATTERNS", "Escape", "Number", "Percent", "Place", "Position", "Size", "Text", "TypedText", "numbers_of",
+    "PATTERNS", "Escape", "Field", "Number", "Percent", "Place", "Position", "Size", "Text", "TypedText", "numbers_of",
     "strings_of",
 ]  # fmt: skip
 
@@ -208,6 +210,24 @@ class TypedText:
     def after(self, query: Query, text: str = "") -> Query | None:
         """The query behind it."""
         return do.read(do.hear(query, f"{self.target} '{text}'"), self.target, (self.target, 1), digits_of(self.target))
+
+
+class Field:
+    """The name of a field of a date, in quotes."""
+
+    label = "a field"
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.values = Spellings(f"(?ai:{'|'.join(names)})")
+        self.shortest = "'" + self.values.sorted[0].decode() + "'"
+
+    def allowed(self, query: Query) -> Words | Spellings | None:
+        """All of them."""
+        return _followed(query, self.values, "'")
+
+    def after(self, query: Query, text: str) -> Query | None:
+        """The query behind it."""
+        return do.hear(query, f"'{text}'")
 
 
 class Escape:

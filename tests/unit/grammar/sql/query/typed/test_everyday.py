@@ -29,6 +29,7 @@ SELECT name FROM wards WHERE name LIKE ANY (ARRAY['A%', 'B%']) OR name NOT ILIKE
 SELECT COUNT(DISTINCT (patient_id, ward_id)) FROM admissions
 SELECT make_interval(days => 3, secs => 1.5) + admitted_at FROM admissions
 SELECT overlay(name placing 'XX' from 1 for 2) FROM wards
+SELECT extract('dow' FROM admitted_at) AS d, COUNT(*) FROM admissions GROUP BY extract('dow' FROM admitted_at)
 SELECT floor, (array_agg(name ORDER BY beds DESC))[1:3] AS biggest, (ARRAY[1, 2])[:1], (ARRAY[1, 2])[2:] FROM wards GROUP BY floor
 SELECT carrier, COUNT(*) FROM shipments GROUP BY 1 ORDER BY 2 DESC LIMIT (SELECT COUNT(*) FROM wards) OFFSET (SELECT 1)
 SELECT w.name, COUNT(a.*) FROM wards w LEFT JOIN admissions a ON a.ward_id = w.ward_id GROUP BY w.name HAVING COUNT(a.*) > 1

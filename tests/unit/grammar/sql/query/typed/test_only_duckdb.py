@@ -21,6 +21,8 @@ SELECT note, tag FROM notes CROSS JOIN hosts POSITIONAL JOIN runs r POSITIONAL J
 SELECT * FROM runs POSITIONAL JOIN hosts
 SELECT note FROM notes POSITIONAL JOIN LATERAL (SELECT note AS n) x, hosts
 WITH p AS (SELECT cost, took FROM hosts POSITIONAL JOIN runs) SELECT (SELECT max(p.cost) FROM p WHERE p.took > h.id) FROM hosts h
+SELECT extract('Hour' FROM started) AS h, count(*) FROM runs GROUP BY extract('Hour' FROM started) ORDER BY h
+SELECT extract('dow' FROM day) + 1, extract('epoch' FROM started - day) / 60.5 FROM runs WHERE extract('year' FROM day) = 2024
 """.strip().splitlines()
 REFUSED = """
 SELECT host FROM runs LIMIT 101%
@@ -35,10 +37,14 @@ SELECT cost FROM runs POSITIONAL JOIN hosts USING (id)
 SELECT cost FROM runs INNER POSITIONAL JOIN hosts
 SELECT cost FROM hosts h, unnest([h.id]) u POSITIONAL JOIN notes
 SELECT (SELECT max(x.id) FROM (SELECT r.id FROM runs r WHERE r.id = h.id) x POSITIONAL JOIN notes) FROM hosts h
+SELECT extract('weekly' FROM day) FROM runs
+SELECT extract('year' FROM NULL) FROM runs
+SELECT extract('year' FROM day) FROM runs GROUP BY extract('month' FROM day)
 """.strip().splitlines()
 LEFT = """
 SELECT host FROM runs WHERE id IN (SELECT id FROM hosts LIMIT 10%)
 SELECT host FROM runs LIMIT 0%
+SELECT extract('hours' FROM started) FROM runs
 SELECT note FROM notes, hosts POSITIONAL JOIN runs
 SELECT id FROM hosts WHERE EXISTS (SELECT note FROM notes POSITIONAL JOIN runs)
 """.strip().splitlines()
