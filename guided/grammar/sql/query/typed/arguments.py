@@ -8,7 +8,7 @@ from guided.grammar.sql.query.typed import frames, functions
 from guided.grammar.sql.query.typed.computed.contexts import begin_part, called, lacks_query
 from guided.grammar.sql.query.typed.frames import Calling
 from guided.grammar.sql.query.typed.scope import Query
-from guided.grammar.sql.query.typed.types import BIT, IN_QUOTES, SORTABLE
+from guided.grammar.sql.query.typed.types import BIT, HELD, IN_QUOTES, SORTABLE
 
 __all__ = [
     "COMMA", "argument", "arguments", "begin_argument", "end_argument", "end_call", "frame_of", "may_close",
@@ -17,6 +17,8 @@ __all__ = [
 
 COMMA = seq(Action(do.heard(",")), Sign(","))
 """A comma that tells expressions apart."""
+_DISTINCT = SORTABLE | sum(BIT[name] for name in HELD)
+"""The types of arguments behind DISTINCT: no constant needs an order."""
 
 
 def frame_of(query: Query) -> Calling:
@@ -40,7 +42,7 @@ def _next_types(query: Query) -> int:
         found &= ~IN_QUOTES
     if query.computed and functions.gives_argument(query.system, frame.name, len(frame.types)):
         found &= frames.leading(query.around[-1])
-    return found & SORTABLE if frame.distinct else found
+    return found & _DISTINCT if frame.distinct else found
 
 
 def may_go_on(query: Query) -> Query | None:

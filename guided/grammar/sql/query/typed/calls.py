@@ -54,8 +54,9 @@ from guided.grammar.sql.query.typed.computed.digits import UNSURE
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.frames import CONDITION, Calling, Operand
 from guided.grammar.sql.query.typed.literals import Field, numbers_of, strings_of
+from guided.grammar.sql.query.typed.parts.shares import shares
 from guided.grammar.sql.query.typed.scope import Clause, Column, Pending, Query, is_open, queries_around
-from guided.grammar.sql.query.typed.system import TypeSystem
+from guided.grammar.sql.query.typed.system import OF_SHARES, TypeSystem
 from guided.grammar.sql.query.typed.types import ALL, BIT, MADE, SORTABLE, coerces, is_literal, members, only
 from guided.grammar.sql.query.typed.windows import directed, ordering, over
 
@@ -136,12 +137,18 @@ class FunctionName:
     price = 1
 
     def __init__(
-        self, names: Iterable[str], kind: str, reserved: tuple[str, ...] = (), shortest: tuple[str, ...] = ()
+        self,
+        names: Iterable[str],
+        kind: str,
+        reserved: tuple[str, ...] = (),
+        shortest: tuple[str, ...] = (),
+        behind: str = "",
     ) -> None:
         self.label = {"scalar": "a function", "aggregate": "an aggregate"}.get(kind, "a window function")
         self.kind = kind
         self._words = words_of(name for name in names if name not in reserved)
         self._shortest = shortest
+        self._behind = behind
         self.price = max(map(len, shortest), default=1)
 
     def allowed(self, query: Query) -> Names:
@@ -169,7 +176,7 @@ class FunctionName:
                 return None
             found = found._replace(tainted="volatile")
         found = do.without_null(found, name)
-        return do.hear(found.pushed(Calling(name)), name)
+        return do.hear(found.pushed(Calling(name + self._behind)), name)
 
     def suggested(self, query: Query) -> Iterable[str]:
         """None, a literal is shorter, unless a group must be followed or nothing else may stand here."""
@@ -411,18 +418,21 @@ def _aggregates(dialect: TypedDialect, catalog: Catalog, expression: Node) -> li
                 Action(do.end), Action(end_kind), _CLOSE)  # fmt: skip
     of_source = seq(Name(Qualifier(catalog)), Sign("."), Action(counts_source), Sign("*"))
     every = seq(Action(counts_all), choice(Sign("*"), of_source, *((seq(),) if dialect.system.lists else ())))
-    ordered = seq(Action(may_close), words("ORDER BY"), ordering(expression, begin_order))
+    ordered = maybe(Action(may_close), words("ORDER BY"), ordering(expression, begin_order))
     column = choice(Name(OrderColumn()), seq(Name(TermQualifier(_columns)), Sign("."), Name(OrderColumn())))
     by_argument = seq(Action(may_close), Action(has_columns), words("ORDER BY"), listed(directed(column), _COMMA))
-    unique = seq(words("DISTINCT"), Action(distinct), some, maybe(by_argument))
     row = (seq(Action(_may_be_row), Name(RowName(catalog))),) if dialect.system.spelled else ()
-    plain = choice(every, unique, seq(maybe(words("ALL")), choice(some, *row), maybe(ordered)))
+
+    def given(some: Node, *others: Node) -> list[Node]:
+        unique = seq(words("DISTINCT"), Action(distinct), some, maybe(by_argument))
+        return [unique, seq(maybe(words("ALL")), choice(some, *others), ordered)]
+
     bare = dialect.system.bare_aggregates
     alone = seq(Name(FunctionName(bare, "aggregate"), Spelled.WORD), _OPEN, some, closed, Action(end_kind))
     behind = choice(Action(_may_be_listed), where) if dialect.system.lists else maybe(where)
     aggregate = seq(
-        Name(FunctionName(dialect.system.aggregates.keys() - bare, "aggregate"), Spelled.WORD), _OPEN, plain, closed,
-        Action(end_kind), behind,
+        Name(FunctionName(dialect.system.aggregates.keys() - bare, "aggregate"), Spelled.WORD), _OPEN,
+        choice(every, *given(some, *row)), closed, Action(end_kind), behind,
     )  # fmt: skip
     windowed = dialect.system.aggregates.keys() - dialect.system.no_windows - bare
     window = seq(
@@ -430,21 +440,33 @@ def _aggregates(dialect: TypedDialect, catalog: Catalog, expression: Node) -> li
         maybe(where), over(dialect, expression), Action(end_kind),
     )  # fmt: skip
     share = choice(*numbers_of(dialect))
-    if not dialect.system.lists:
+    of_shares: list[Node] = []
+    some_shares: list[Node] = []
+    if dialect.system.lists:
+        of, two = dialect.system.of_shares, seq(argument(expression), COMMA, shares(dialect))
+        called, windows = (Name(FunctionName(of, kind, behind=OF_SHARES), Spelled.WORD)
+                           for kind in ("aggregate", "window"))  # fmt: skip
+        some_shares = [shares(dialect)]
+        of_shares = [
+            seq(called, _OPEN, choice(*given(two)), closed, Action(end_kind), behind),
+            seq(windows, _OPEN, two, closed, maybe(where), over(dialect, expression), Action(end_kind)),
+        ]
+    else:
         one = seq(Action(do.begin(_SHARES)), choice(*numbers_of(dialect)), Action(do.end))
         share = choice(share, seq(words("ARRAY"), Sign("["), listed(one, _COMMA), Sign("]"),
                                   Action(do.operand("_float8"))))  # fmt: skip
+    parts = choice(seq(Action(begin_argument), share, Action(end_argument)), *some_shares)
     sets = [
         seq(
             Name(FunctionName([name], "aggregate"), Spelled.WORD), _OPEN,
-            *((Action(begin_argument), share, Action(end_argument)) if name != "mode" else ()),
+            *((parts,) if name != "mode" else ()),
             _CLOSE,
             words("WITHIN GROUP"), _OPEN, words("ORDER BY"), Action(begin_within), expression, Action(_within(name)),
             maybe(choice(words("ASC"), words("DESC"))), _CLOSE, Action(end_kind), maybe(where),
         )
         for name in dialect.system.ordered_sets
     ]  # fmt: skip
-    return [aggregate, window, *((alone,) if bare else ()), *sets]
+    return [aggregate, window, *((alone,) if bare else ()), *of_shares, *sets]
 
 
 def _window_function(dialect: TypedDialect, expression: Node, *shortest: str) -> Node:

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-__all__ = ["FunctionRows", "Signature", "TypeSystem", "functions_of", "operators_of"]
+__all__ = ["OF_SHARES", "FunctionRows", "Signature", "TypeSystem", "functions_of", "operators_of"]
 
 Types = tuple[str, ...]
+OF_SHARES = "[]"
+"""What their names have behind them among the functions (`TypeSystem.of_shares`)."""
 
 
 class Signature(NamedTuple):
@@ -55,6 +57,8 @@ class TypeSystem:
     """What a column may be that only a sub-query behind will define, the likeliest first."""
     spelled: FunctionRows = field(default_factory=dict)
     """Functions that are written in other ways than as calls."""
+    of_shares: FunctionRows = field(default_factory=dict)
+    """Aggregates that take a list of shares: functions of their own, since of some types there are no lists."""
     cheapest: bool = False
     """Is of several functions the one chosen whose casts cost least?"""
     layered: bool = False
@@ -117,7 +121,9 @@ class TypeSystem:
     @cached_property
     def functions(self) -> FunctionRows:
         """All of them."""
-        return {**self.scalars, **self.aggregates, **self.windows, **self.ordered_sets, **self.row_sets, **self.spelled}
+        of_shares = {name + OF_SHARES: rows for name, rows in self.of_shares.items()}
+        called = {**self.scalars, **self.aggregates, **of_shares, **self.windows, **self.ordered_sets, **self.row_sets}
+        return {**called, **self.spelled}
 
 
 def operators_of(rows: Mapping[str, str]) -> FunctionRows:

@@ -37,8 +37,8 @@ _TEXTS = ("text", "varchar", "bpchar")
 _DECIMALS = ("numeric", "numeric2", "numeric3", "float4", "float8")
 """Those that hold what stands in quotes: a decimal with 36 digits behind its point has two before it."""
 HELD = (
-    "'field", "'part", "'format", "'regex", "'flags", "'replaced", "'path", "'jsonpath", "'share", "'digits", "'config",
-    "'query", "'bounds", "'code",
+    "'field", "'part", "'format", "'regex", "'flags", "'replaced", "'path", "'jsonpath", "'share", "'shares", "'digits",
+    "'config", "'query", "'bounds", "'code",
 )  # fmt: skip
 """Literals that only arguments are which must be constants of such a spelling."""
 MADE = ("tsvector", "tsquery")

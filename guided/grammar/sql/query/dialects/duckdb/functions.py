@@ -3,12 +3,14 @@
 Rows are those of `guided.grammar.sql.query.dialects.postgresql.functions`.  Arguments that must be constants are
 literals of a spelling of their own: ``'field`` of a date, ``'part`` of one that DATE_PART gives, ``'format``,
 ``'regex``, ``'path`` into JSON, ``'flags``, ``'replaced`` (flags of REGEXP_REPLACE), ``'share`` between 0 and 1,
-``'digits``.  What gives ``never`` is refused: it would need such a constant.
+``'shares``, a list of such, ``'digits``.  What gives ``never`` is refused: it would need such a constant.
 """
 
 from __future__ import annotations
 
-__all__ = ["AGGREGATES", "COMPUTABLE", "FOLDED", "OF_LISTS", "ORDERED_SETS", "ROW_SETS", "SCALARS", "WINDOWS"]
+__all__ = [
+    "AGGREGATES", "COMPUTABLE", "FOLDED", "OF_LISTS", "OF_SHARES", "ORDERED_SETS", "ROW_SETS", "SCALARS", "WINDOWS",
+]  # fmt: skip
 
 SCALARS = """
 abs: int2>int2; int4>int4; int8>int8; int16>int16; float4>float4; float8>float8; numeric>numeric; numeric2>numeric2;
@@ -257,6 +259,12 @@ quantile: anyelement 'share>anyelement
 json_group_array: any>jsonb
 regr_avgx regr_avgy regr_sxx regr_syy regr_sxy: float8 float8>float8
 """
+OF_SHARES = """
+quantile_cont: numeric 'shares>_numeric; int2 'shares>_float8; int4 'shares>_float8; int8 'shares>_float8; int16
+    'shares>_float8; float4 'shares>_float4; float8 'shares>_float8; date 'shares>_timestamp; timestamp
+    'shares>_timestamp; time 'shares>_time; timestamptz 'shares>_timestamptz; timetz 'shares>_timetz
+quantile_disc quantile: anyelement 'shares>anyarray
+"""
 WINDOWS = """
 row_number: >int8
 rank: >int8
@@ -274,8 +282,10 @@ ORDERED_SETS = """
 percentile_cont: 'share int2>float8; 'share int4>float8; 'share int8>float8; 'share int16>float8; 'share
     numeric>numeric; 'share numeric2>numeric2; 'share numeric3>numeric3; 'share numeric4>numeric4; 'share
     float4>float4; 'share float8>float8; 'share date>timestamp; 'share timestamp>timestamp; 'share
-    timestamptz>timestamptz
-percentile_disc: 'share anyelement>anyelement
+    timestamptz>timestamptz; 'shares int2>_float8; 'shares int4>_float8; 'shares int8>_float8; 'shares int16>_float8;
+    'shares numeric>_numeric; 'shares float4>_float4; 'shares float8>_float8; 'shares date>_timestamp; 'shares
+    timestamp>_timestamp; 'shares timestamptz>_timestamptz
+percentile_disc: 'share anyelement>anyelement; 'shares anyelement>anyarray
 mode: anyelement>anyelement
 """
 ROW_SETS = """

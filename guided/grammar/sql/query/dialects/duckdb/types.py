@@ -186,6 +186,7 @@ SYSTEM = TypeSystem(
     levels={**LEVELS, "~": LEVELS["like"], "quantified": LEVELS["||"], "among": LEVELS["in"]},
     scalars=_scalars(),
     aggregates=functions_of(functions.AGGREGATES),
+    of_shares=functions_of(functions.OF_SHARES),
     windows=_windows(),
     ordered_sets=functions_of(functions.ORDERED_SETS),
     row_sets=functions_of(functions.ROW_SETS),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.databases import Databases
+from tests.unit.grammar.sql.query import random_queries
 from tests.unit.grammar.sql.query.typed.test_everyday import judged_alike
 
 TABLES = [
@@ -23,6 +24,12 @@ SELECT note FROM notes POSITIONAL JOIN LATERAL (SELECT note AS n) x, hosts
 WITH p AS (SELECT cost, took FROM hosts POSITIONAL JOIN runs) SELECT (SELECT max(p.cost) FROM p WHERE p.took > h.id) FROM hosts h
 SELECT extract('Hour' FROM started) AS h, count(*) FROM runs GROUP BY extract('Hour' FROM started) ORDER BY h
 SELECT extract('dow' FROM day) + 1, extract('epoch' FROM started - day) / 60.5 FROM runs WHERE extract('year' FROM day) = 2024
+SELECT host, quantile_cont(took, [0.25, 0.5, 1]) AS q, q[2] FROM runs GROUP BY host HAVING quantile_cont(took, [0.5])[1] > 3
+SELECT quantile_disc(DISTINCT host, [0, 0.75] ORDER BY host), quantile(day, [0.5]), quantile_cont(DISTINCT id, 0.5) FROM runs
+SELECT quantile_cont(day, [0.5])[1] - INTERVAL 1 DAY, quantile_cont(id, [0.5]) FROM runs
+SELECT quantile_cont(took, [0.9] ORDER BY id) FILTER (id > 1) FROM runs
+SELECT quantile_disc(tags[1], [0.5, 0.9]) OVER (ORDER BY id) FROM runs
+SELECT percentile_cont([0.25, 0.75]) WITHIN GROUP (ORDER BY took DESC), percentile_disc([0.5]) WITHIN GROUP (ORDER BY host) FROM runs
 """.strip().splitlines()
 REFUSED = """
 SELECT host FROM runs LIMIT 101%
@@ -40,6 +47,10 @@ SELECT (SELECT max(x.id) FROM (SELECT r.id FROM runs r WHERE r.id = h.id) x POSI
 SELECT extract('weekly' FROM day) FROM runs
 SELECT extract('year' FROM NULL) FROM runs
 SELECT extract('year' FROM day) FROM runs GROUP BY extract('month' FROM day)
+SELECT quantile_cont(took, [0.5, 2]) FROM runs
+SELECT quantile_cont(took, [id]) FROM runs
+SELECT quantile_cont(host, [0.5]) FROM runs
+SELECT quantile_cont(took, [0.5]) + 1 FROM runs
 """.strip().splitlines()
 LEFT = """
 SELECT host FROM runs WHERE id IN (SELECT id FROM hosts LIMIT 10%)
@@ -47,8 +58,21 @@ SELECT host FROM runs LIMIT 0%
 SELECT extract('hours' FROM started) FROM runs
 SELECT note FROM notes, hosts POSITIONAL JOIN runs
 SELECT id FROM hosts WHERE EXISTS (SELECT note FROM notes POSITIONAL JOIN runs)
+SELECT quantile_disc(cost::DECIMAL(18, 12), [0.5]) FROM hosts
+SELECT quantile_cont(took, []) FROM runs
 """.strip().splitlines()
+
+BEGUN = """
+SELECT quantile_cont(DISTINCT took
+SELECT quantile_disc(DISTINCT host, [0.2
+SELECT percentile_disc([0.25, 0.5]) WITHIN GROUP (ORDER BY
+""".strip().splitlines()
+"""What had no end, or might have none."""
 
 
 def test_only_duckdb(databases: Databases) -> None:
-    judged_alike(databases("duckdb").create(*TABLES), TAKEN, REFUSED, LEFT)
+    language = judged_alike(databases("duckdb").create(*TABLES), TAKEN, REFUSED, LEFT)
+    for text in BEGUN:
+        at = random_queries.read(language, language.start, text)
+        assert at is not None, text
+        assert language.end(at) is not None, text
