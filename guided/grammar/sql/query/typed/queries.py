@@ -136,7 +136,8 @@ def next_part(name: str, *, sorts: bool) -> Change:
 
     def change(query: Query) -> Query | None:
         result = columns_of(query) if query.result is not None else tuple((o.name, o.type) for o in query.outputs)
-        if reads_itself(query):
+        # INTERSECT would take of UNION BY NAME only the last part.
+        if reads_itself(query) or (name == "intersect" and "by name" in query.operators):
             return None
         # INTERSECT binds more tightly: mixed with others, literals would be of other types.
         mixed = bool(query.operators) and (name == "intersect") != ("intersect" in query.operators)
