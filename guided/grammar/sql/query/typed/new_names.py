@@ -135,7 +135,8 @@ class OutputName:
         return Names(words_of(self._places(query)))
 
     def _places(self, query: Query) -> dict[str, int]:
-        if query.result is not None:
+        # The parts of a set operation group by names of their own.
+        if query.result is not None and query.clause is not Clause.GROUP:
             names: list[str | None] = [name for name, _ in queries.columns_of(query)]
         else:
             names = query.given_names

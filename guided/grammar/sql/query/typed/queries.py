@@ -91,7 +91,7 @@ def columns_of(query: Query) -> tuple[tuple[str | None, str], ...]:
     """The columns of a query that is whole."""
     result = query.result
     here = tuple((output.name, output.type) for output in query.outputs)
-    if result is None:
+    if result is None or query.by_name is not None:
         return tuple((name, settled(query.system, kind)) for name, kind in here)
     return tuple(
         (name, settled(query.system, common(query.system, kind, other) or kind))

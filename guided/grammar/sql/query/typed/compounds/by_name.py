@@ -53,7 +53,7 @@ def has_free_name(query: Query) -> bool:
 
 def _end(query: Query) -> Query:
     """Behind the part: the columns before it, with their types now, and then its own."""
-    kinds = dict(columns_of(query._replace(result=None)))
+    kinds = dict(columns_of(query))
     before = query.result or ()
     result = [(name, _both(query.system, kind, kinds.get(name, kind)) or kind) for name, kind in before]
     known = {name for name, _ in before}

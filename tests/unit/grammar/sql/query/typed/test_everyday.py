@@ -29,6 +29,7 @@ SELECT name FROM wards WHERE name LIKE ANY (ARRAY['A%', 'B%']) OR name NOT ILIKE
 SELECT COUNT(DISTINCT (patient_id, ward_id)) FROM admissions
 SELECT make_interval(days => 3, secs => 1.5) + admitted_at FROM admissions
 SELECT overlay(name placing 'XX' from 1 for 2) FROM wards
+SELECT name AS n FROM wards UNION SELECT carrier AS c FROM shipments GROUP BY c ORDER BY n
 SELECT extract('dow' FROM admitted_at) AS d, COUNT(*) FROM admissions GROUP BY extract('dow' FROM admitted_at)
 SELECT floor, (array_agg(name ORDER BY beds DESC))[1:3] AS biggest, (ARRAY[1, 2])[:1], (ARRAY[1, 2])[2:] FROM wards GROUP BY floor
 SELECT carrier, COUNT(*) FROM shipments GROUP BY 1 ORDER BY 2 DESC LIMIT (SELECT COUNT(*) FROM wards) OFFSET (SELECT 1)
@@ -78,6 +79,7 @@ SELECT geomean(cost), list_intersect(list(ward_id), [1, 2]) FROM admissions
 """.strip().splitlines()
 NOT_POSTGRESQL = """
 SELECT name LIKE ANY (ARRAY[1]) FROM wards
+SELECT name AS n FROM wards UNION SELECT carrier AS c FROM shipments GROUP BY n
 SELECT make_interval(days => 1, days => 2)
 SELECT make_interval(days => 1.5)
 SELECT name FROM wards LIMIT (SELECT name FROM wards)
