@@ -296,7 +296,9 @@ def has_none(query: Query) -> bool:
 
 
 def is_emptied(query: Query, name: str, columns: Iterable[str | None]) -> bool:
-    """Does ``name.*`` exclude all columns of a source that goes by the name?"""
+    """Does ``name.*`` exclude all columns of a source that goes by the name, where the result may have no other?"""
+    if any(one.star is None or not one.excluded for one in query.outputs):
+        return False
     all_ = frozenset(columns)
     return any(one.star == name and one.excluded and all_ <= one.excluded for one in query.outputs)
 

@@ -14,7 +14,7 @@ from guided.grammar.sql.query.typed.changes import Change
 from guided.grammar.sql.query.typed.queries import columns_of
 from guided.grammar.sql.query.typed.scope import Output, Query
 from guided.grammar.sql.query.typed.system import TypeSystem
-from guided.grammar.sql.query.typed.types import ANY_NULL, BIT, OTHER, SORTABLE, common, is_literal, settled
+from guided.grammar.sql.query.typed.types import ANY_NULL, BIT, OTHER, SORTABLE, common, settled
 
 __all__ = ["agree", "agrees", "has_free_name", "united_by_name"]
 
@@ -32,8 +32,6 @@ def _begin(*, sorts: bool) -> Change:
         result = columns_of(query) if query.result is not None else tuple((o.name, o.type) for o in query.outputs)
         names = [name for name, _ in result]
         if not all(names) or len(set(names)) < len(names):
-            return None
-        if "intersect" in query.operators and any(is_literal(kind) for _, kind in result):
             return None
         if sorts and not all(SORTABLE & BIT[kind] for _, kind in result):
             return None

@@ -44,6 +44,10 @@ SELECT host FROM runs r WHERE EXISTS (SELECT r.id UNION ALL BY NAME SELECT h.hos
 WITH c AS (SELECT 1 AS id, 'x' AS host) SELECT id FROM runs UNION BY NAME SELECT * FROM c
 SELECT id AS k FROM runs UNION SELECT id AS h FROM hosts GROUP BY h ORDER BY k
 SELECT id AS k FROM runs UNION BY NAME SELECT id + 1 AS h FROM hosts GROUP BY h
+SELECT z.* EXCLUDE (note), h.* FROM notes z, hosts h
+SELECT n.* EXCLUDE note, 1 AS k FROM notes AS n
+SELECT h.id, notes.* EXCLUDE (note) FROM hosts h, notes ORDER BY ALL
+SELECT z.* EXCLUDE (note), * FROM notes z
 """.strip().splitlines()
 REFUSED = """
 SELECT host FROM runs LIMIT 101%
@@ -75,6 +79,9 @@ SELECT id FROM runs INTERSECT BY NAME SELECT id FROM hosts
 SELECT id FROM runs EXCEPT BY NAME SELECT id FROM hosts
 SELECT id AS k FROM runs UNION SELECT id AS h FROM hosts GROUP BY k
 SELECT id AS k FROM runs UNION BY NAME SELECT id + 1 AS h FROM hosts GROUP BY k
+SELECT z.* EXCLUDE (note) FROM notes z
+SELECT z.* EXCLUDE (note), y.* EXCLUDE (note) FROM notes z, notes y
+SELECT z.* EXCLUDE (note), * EXCLUDE (note) FROM notes z
 """.strip().splitlines()
 LEFT = """
 SELECT host FROM runs WHERE id IN (SELECT id FROM hosts LIMIT 10%)
@@ -95,12 +102,15 @@ SELECT host FROM (SELECT id FROM runs UNION BY NAME SELECT host FROM runs)
 SELECT host FROM runs WHERE id IN (SELECT id FROM runs UNION BY NAME SELECT id FROM hosts)
 SELECT tags, id FROM runs UNION BY NAME SELECT cost AS tags, host FROM hosts
 SELECT day AS k FROM runs UNION BY NAME SELECT host AS k FROM runs
+SELECT z.* EXCLUDE (note), h.* EXCLUDE (cost) FROM notes z, hosts h
 """.strip().splitlines()
 
 BEGUN = """
 SELECT quantile_cont(DISTINCT took
 SELECT quantile_disc(DISTINCT host, [0.2
 SELECT percentile_disc([0.25, 0.5]) WITHIN GROUP (ORDER BY
+SELECT z.* EXCLUDE (note), h.* EXCLUDE (id), h.cost + 1 FROM notes z,
+SELECT z.* EXCLUDE (note), y.* EXCLUDE (note) FROM
 SELECT id FROM runs UNION BY NAME SELECT
 SELECT id FROM runs UNION BY NAME SELECT *
 SELECT id FROM runs UNION BY NAME SELECT 1 AS a, id, host AS
