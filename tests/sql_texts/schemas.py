@@ -52,6 +52,7 @@ _ODD = (
     "public", "main", "a$b", "key", "type", "interval", "year", "current_date", "case", "rank", "\\", "/* c */", "é",
     "not", "exists", "with", "recursive", "json_each", "generate_series", "rowid", "excluded", "all", "any", "-1", "*",
     "cast", "extract", "if", "exclude", "position", "trim", "grouping", "cube", "mod", "div", "interval '1 day'", ":x",
+    "price [USD]", "]",
 )  # fmt: skip
 _TOO_LONG = {"sqlite": "y" * 130, "mariadb": "y" * 64, "postgresql": "ü" * 31, "duckdb": "y" * 130}
 

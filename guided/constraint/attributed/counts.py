@@ -49,7 +49,7 @@ PIECE = 2
 """Tokens that the part of a name takes which is within another token; those that have longer ones are told apart."""
 _LEXEME = re.compile(r"\w+|::|[^\w\s]")
 _RUN = re.compile(rb"[0-9A-Za-z_$\x80-\xff]+")
-_QUOTES = (b"'", b'"', b"`")
+_QUOTES = tuple(re.compile(quote) for quote in (b"'", b'"', b"`", rb"[\[\]]"))
 _FIRST = "abcdefghijklmnopqrstuvwxyz_\"`'"
 _KEPT = 1 << 14
 """Texts, stacks and places of which it is remembered what they take."""
@@ -167,8 +167,8 @@ class TokenMeasure(PerVocabulary):
         for text in tokens:
             parts = {text, *_RUN.findall(text)}
             for quote in _QUOTES:
-                if quote in text:
-                    parts.update(text.split(quote))
+                if quote.search(text):
+                    parts.update(quote.split(text))
             parts.discard(b"")
             each = [max(self._taken(part, takes), self._taken(part.lower(), takes)) for part in parts]
             found.append((sum(each), sum([one - PIECE for one in each if one > PIECE])))

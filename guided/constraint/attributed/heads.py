@@ -19,6 +19,7 @@ from guided.constraint.attributed.walks import Starts, Walks
 from guided.constraint.per_vocabulary import PerVocabulary
 from guided.grammar.attributed.first import Begun
 from guided.grammar.attributed.lexis import BLANKS, MOST_BLANKS, POINT, Lexis, is_word_byte
+from guided.grammar.attributed.quotes import closes, is_doubled
 from guided.grammar.attributed.spellings import Spellings
 from guided.vocab.vocabulary import Vocabulary
 
@@ -109,6 +110,11 @@ class Head:
         return found
 
     @cached_property
+    def ended(self) -> tokenset.Row:
+        """The tokens that end before any lexeme begins."""
+        return self._walks.tokens_at(node for node, _ in self._begins)
+
+    @cached_property
     def words(self) -> Starts:
         """Where a word may begin."""
         return self._walks.starts(self._at(ord("a")))
@@ -150,7 +156,10 @@ class Heads:
         for quote in ("'", *lexis.quotes, *lexis.text_quotes):
             ends = lexis.ends_run(quote)
             excluded = (0,) if quote == "'" else (*_CONTROLS, *ends[1:])
-            self.quoted[ord(quote)] = quoted_run(ord(quote), excluded, escapes=quote == "'" and len(ends) > 1)
+            ending = closes(ord(quote))
+            # Behind a bracket no name goes on, so that it is the caller's to know whether one may be over.
+            excluded += () if is_doubled(ord(quote)) else (ending,)
+            self.quoted[ord(quote)] = quoted_run(ending, excluded, escapes=quote == "'" and len(ends) > 1)
         self._kept: dict[tuple[tuple[Begin, ...], int], Head] = {}
         self._sign_ends: dict[str, frozenset[int]] = {}
         self._numbers: dict[tuple[Starts, bytes], Numbers] = {}

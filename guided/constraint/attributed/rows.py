@@ -19,11 +19,12 @@ from guided.constraint.attributed.heads import AFTER_NUMBER, AFTER_WORD, ONWARD,
 from guided.constraint.attributed.parts import Free, Group, Part, part_of
 from guided.constraint.attributed.spans import Span, Spans
 from guided.constraint.attributed.tables import AFTER_BACKSLASH, BEFORE_WORD, IN_QUOTES, IN_WORD
-from guided.constraint.attributed.walks import Crossing, Starts, Walked, single
+from guided.constraint.attributed.walks import Crossing, Starts, Walked
 from guided.grammar.attributed.kept import Kept
 from guided.grammar.attributed.language import AttributedLanguage
 from guided.grammar.attributed.lexis import MOST_BLANKS, MOST_NAME, POINT, ascii_lower, is_called
 from guided.grammar.attributed.nodes import LiteralForm
+from guided.grammar.attributed.quotes import closes, doubled, is_doubled, single
 from guided.grammar.attributed.spellings import Spellings
 from guided.grammar.attributed.states import ANY, MOST_QUOTED, WHOLE, At, Reading, read_lexeme
 from guided.grammar.attributed.threads import Lexeme, LexemeKind, Place, Stack, Thread
@@ -246,7 +247,7 @@ class _Writing:
                 self._quoted(self.root, place, text[0], text[1:], IN_QUOTES)
             case Reading.STRING_END | Reading.NAME_END:
                 quote = _QUOTE if reading is Reading.STRING_END else text[0]
-                after = self.language.step(at, quote)
+                after = self.language.step(at, quote) if is_doubled(quote) else None
                 if after is not None:
                     begun = self.walks.starts(self.heads.after((0,), (quote,)))
                     self._allow(begun.row)
@@ -254,7 +255,7 @@ class _Writing:
                         self._string(begun, place, after.text, IN_QUOTES)
                     else:
                         self._quoted(begun, place, quote, after.text[1:], IN_QUOTES)
-                self._resolved(at, frozenset([quote]))
+                self._resolved(at, _again(quote))
 
     def _resolved(self, at: At, closed: frozenset[int]) -> None:
         """Allow what may come when the lexeme in progress is over."""
@@ -401,9 +402,12 @@ class _Writing:
         return closed | _POINTS if self.language.takes_no_point(place, word) else closed
 
     def _told(
-        self, place: Place, text: bytes, walked: Walked, closed: frozenset[int]
+        self, place: Place, text: bytes, walked: Walked, closed: frozenset[int], ending: int | None = None
     ) -> tuple[list[Crossing], Head | None]:
-        """Where free names end that mean something at a place, and the head behind those that do not."""
+        """Where free names end that mean something at a place, and the head behind those that do not.
+
+        The head is behind the ``ending`` where that is not part of what was walked.
+        """
         before = ascii_lower(text.decode("utf-8", "replace"))
         told = set(walked.before_names) if text else {*walked.before_names, *(walked.names & {""})}
         for words in self.language.told_words(place):
@@ -418,6 +422,7 @@ class _Writing:
         key = (walked, frozenset(told))
         if key not in self.others:
             nodes = [one.node for name, some in walked.by_name.items() if name not in told for one in some]
+            nodes = nodes if ending is None else self.heads.after(nodes, (ending,))
             self.others[key] = self.heads.head(nodes, closed) if nodes else None
         return known, self.others[key]
 
@@ -521,7 +526,11 @@ class _Writing:
         if not is_free:
             self._listed(starts, At(place, Reading.NAME, bytes([quote]) + text), quote, sets)
             return
-        walked = self.walks.run(starts, self.heads.quoted[quote], state, _ALL, quote)
+        if is_doubled(quote):
+            walked = self.walks.run(starts, self.heads.quoted[quote], state, _ALL, quote)
+        else:
+            walked = self.walks.run(starts, self.heads.quoted[quote], state, frozenset([closes(quote)]), None)
+            self._closed(At(place, Reading.NAME, bytes([quote]) + text), starts.nodes.tolist(), quote)
         self._free(walked.row, Reading.NAME, quote)
         self._note(place, self._owed(text) + _CLOSED)
         if walked.crossings:
@@ -531,10 +540,10 @@ class _Writing:
         """Allow the tokens that go on with what is listed, in quotes."""
         opening = b"" if at.reading is Reading.STRING else at.text[:1]
         text = at.text[len(opening) :]
-        closed = frozenset([quote])
+        ending = frozenset([closes(quote)])
         for words, folds in sets:
-            inside = _doubled(text.lower() if folds else text, quote)
-            walked = self.walks.words(starts, _all_doubled(words, quote), inside, folds, closed)
+            inside = doubled(text.lower() if folds else text, quote)
+            walked = self.walks.words(starts, _all_doubled(words, quote), inside, folds, ending)
             self._allow(walked.row)
             for crossing in walked.crossings:
                 read = text + single(self.walks.last_bytes(crossing.node, len(crossing.text)), quote)
@@ -542,22 +551,31 @@ class _Writing:
         self._closed(at, starts.nodes.tolist(), quote)
 
     def _closed(self, at: At, nodes: list[int], quote: int) -> None:
-        """Allow the tokens that go on with the quote that ends a text, or may end it."""
-        after = self.language.step(at, quote)
+        """Allow the tokens that go on with what ends a text in quotes, or may end it."""
+        ending = closes(quote)
+        # No name in brackets is empty.
+        after = self.language.step(at, ending) if ending == quote or at.text[1:] else None
         if after is not None:
-            behind = self.heads.after(nodes, (quote,))
+            behind = self.heads.after(nodes, (ending,))
             self._allow(self.walks.tokens_at(behind))
-            self._crossed(after, behind, frozenset([quote]))
+            self._crossed(after, behind, _again(quote))
 
     def _names_ended(self, place: Place, quote: int, text: bytes, walked: Walked) -> None:
         """Allow the rest of tokens in which a free name in quotes ends."""
-        closed = frozenset([quote])
+        closed = _again(quote)
         opening = bytes([quote])
-        known, others = self._told(place, text, walked, closed)
+        known, others = self._told(place, text, walked, closed, None if closed else closes(quote))
         for crossing in known:
-            self._crossed(At(place, Reading.NAME_END, opening + text + crossing.text), [crossing.node], closed)
+            read = opening + text + crossing.text
+            if closed:
+                self._crossed(At(place, Reading.NAME_END, read), [crossing.node], closed)
+            else:
+                self._closed(At(place, Reading.NAME, read), [crossing.node], quote)
         if others is not None:
-            unheard = read_lexeme(At(place, Reading.NAME_END, opening + UNHEARD.encode()), self.language.lexis)
+            at = At(place, Reading.NAME_END, opening + UNHEARD.encode())
+            if not closed and self.language.may_be_over(at):
+                self._free(others.ended, Reading.NAME, quote)
+            unheard = read_lexeme(at, self.language.lexis)
             assert unheard is not None
             self._behind_unheard(others, place, unheard[0], text)
 
@@ -567,15 +585,15 @@ def _is_plain(text: bytes) -> bool:
     return text.isascii() and b"$" not in text and not text[:1].isdigit()
 
 
-def _doubled(text: bytes, quote: int) -> bytes:
-    one = bytes([quote])
-    return text.replace(one, one + one)
+def _again(quote: int) -> frozenset[int]:
+    """The byte that is no next lexeme right behind a text in quotes: it would make one of both."""
+    return frozenset([quote] if is_doubled(quote) else ())
 
 
 @lru_cache(maxsize=4096)
 def _all_doubled(words: Words, quote: int) -> Words:
     """Words as they are written in quotes."""
-    if not any(quote in word for word in words.sorted):
+    if not (is_doubled(quote) and any(quote in word for word in words.sorted)):
         return words
     one = chr(quote)
     return words_of(word.replace(one, one + one) for word in words.members)

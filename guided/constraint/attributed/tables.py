@@ -45,7 +45,8 @@ def word_run() -> Run:
 def quoted_run(quote: int, excluded: Collection[int], *, escapes: bool) -> Run:
     """Whole characters of UTF-8, the quote doubled; a token may end within its last character.
 
-    With ``escapes`` a backslash takes the character behind it along, whichever it is.
+    With ``escapes`` a backslash takes the character behind it along, whichever it is.  A quote that is excluded is no
+    part of the run, which may be over before it.
     """
     whole, escaped = (0, 0, 0), (-1, 1, 0)
     states: dict[tuple[int, int, int], int] = {whole: IN_QUOTES, (-1, 0, 0): AFTER_QUOTE, escaped: AFTER_BACKSLASH}
@@ -72,5 +73,5 @@ def quoted_run(quote: int, excluded: Collection[int], *, escapes: bool) -> Run:
                 row[byte] = states[after]
         rows.append(row)
     kept = np.full(len(rows), KEPT, np.uint8)
-    kept[AFTER_QUOTE] |= MAY_END
+    kept[IN_QUOTES if quote in excluded else AFTER_QUOTE] |= MAY_END
     return Run(np.stack(rows), kept)

@@ -19,10 +19,11 @@ from guided.constraint.attributed.spelled import Spelled, SpelledRun
 from guided.constraint.attributed.tables import Run
 from guided.constraint.per_vocabulary import PerVocabulary
 from guided.grammar.attributed.lexis import BLANKS, ascii_lower, is_word_byte
+from guided.grammar.attributed.quotes import BRACKET, single
 from guided.grammar.attributed.words import Words
 from guided.vocab.vocabulary import Vocabulary
 
-__all__ = ["Crossing", "Starts", "Walked", "Walks", "single"]
+__all__ = ["Crossing", "Starts", "Walked", "Walks"]
 
 _KEPT = 4096
 """Results that are remembered: 64 MB of rows at 128,000 tokens."""
@@ -30,11 +31,12 @@ _CROSSINGS = 4096
 """Ends of lexemes within tokens that a walk has room for at first."""
 
 
-_WORDS, _QUOTES, _WHITE = np.zeros((3, 256), np.bool_)
+_WORDS, _ENDS, _SIGNS = np.zeros((3, 256), np.bool_)
 _WORDS[[byte for byte in range(256) if is_word_byte(byte)]] = True
-_QUOTES[list(b"'\"`")] = True
-_WHITE[list(BLANKS)] = True
-_NAMING = _WORDS | _QUOTES
+_ENDS[list(b"'\"`]")] = True
+_SIGNS[[byte for byte in range(256) if not _WORDS[byte] and byte not in b"'\"`" and byte not in BLANKS]] = True
+_NAMING = _WORDS.copy()
+_NAMING[list(b"'\"`")] = True
 """Bytes of names, and of what may be one."""
 
 
@@ -104,6 +106,9 @@ class Walks(PerVocabulary):
         trie = vocabulary.trie
         self._trie = (trie.byte, trie.end, trie.token_offset, trie.token_ids)
         self._end = trie.end
+        # Of brackets only those that hold something: behind the first alone it does not matter what it may be.
+        is_opening = (trie.byte == BRACKET) & (trie.end > np.arange(1, trie.end.size + 1))
+        self._naming = _NAMING[trie.byte] | is_opening
         self._data, self._offsets = vocabulary.data, vocabulary.offsets
         self._words = vocabulary.n_words
         self._children: dict[int, dict[int, int]] = {}
@@ -185,10 +190,10 @@ class Walks(PerVocabulary):
         inside = np.ones(data.size, np.bool_)
         inside[offsets[1:][np.diff(offsets) > 0] - 1] = False
         is_word = _WORDS[data]
-        # A word ends before a byte of another kind, a string or a quoted name with a quote.
+        # A word ends before a byte of another kind, a string or a quoted name with a quote or bracket.
         ends = is_word & inside & ~np.append(is_word[1:], False)
-        others = np.bincount(token[ends | (_QUOTES[data] & inside)], minlength=size)
-        signs = np.bincount(token[~is_word & ~_QUOTES[data] & ~_WHITE[data] & inside], minlength=size)
+        others = np.bincount(token[ends | (_ENDS[data] & inside)], minlength=size)
+        signs = np.bincount(token[_SIGNS[data] & inside], minlength=size)
         return signs, others
 
     # Walks ---------------------------------------------------------------------------------------------------------
@@ -294,8 +299,7 @@ class Walks(PerVocabulary):
         return Walked(row, tuple(self._crossing(single(text[:-1], quote), node) for text, node in ended))
 
     def _crossing(self, text: bytes, node: int) -> Crossing:
-        below = self._trie[0][node + 1 : self._end[node]]
-        return Crossing(text, node, bool(_NAMING[below].any()))
+        return Crossing(text, node, bool(self._naming[node + 1 : self._end[node]].any()))
 
     def last_bytes(self, node: int, size: int) -> bytes:
         """The last bytes on the way to a node."""
@@ -317,12 +321,6 @@ def _longest_words(vocabulary: Vocabulary) -> NDArray[np.int64]:
     found = np.zeros(vocabulary.size, np.int64)
     np.maximum.at(found, token[is_word], (position - last + 1)[is_word])
     return found
-
-
-def single(text: bytes, quote: int) -> bytes:
-    """What a text in quotes means: doubled quotes are one."""
-    one = bytes([quote])
-    return text.replace(one + one, one)
 
 
 def _with_room(walk: Callable[[NDArray[np.int64]], int], width: int) -> NDArray[np.int64]:

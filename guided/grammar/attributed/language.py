@@ -37,6 +37,7 @@ from guided.grammar.attributed.nodes import (
     is_exact,
 )
 from guided.grammar.attributed.pricing import Demands, Pricing
+from guided.grammar.attributed.quotes import closes, doubled, is_doubled
 from guided.grammar.attributed.spellings import Spellings
 from guided.grammar.attributed.states import (
     ANY,
@@ -48,7 +49,7 @@ from guided.grammar.attributed.states import (
     kind_in_quotes,
     read_lexeme,
 )
-from guided.grammar.attributed.threads import LexemeKind, Open, Place, Thread, Threads
+from guided.grammar.attributed.threads import Open, Place, Thread, Threads, names_as
 from guided.grammar.attributed.words import Words, union, words_of
 
 __all__ = ["AttributedLanguage"]
@@ -136,7 +137,7 @@ class AttributedLanguage:
             case Reading.NAME:
                 return self._name(at, byte)
             case Reading.NAME_END:
-                if byte == at.text[0]:
+                if byte == at.text[0] and is_doubled(byte):
                     return self._name_on(at.place, at.text + bytes([byte]), WHOLE)
         behind = self.resolved(at)
         if behind is None:
@@ -238,10 +239,13 @@ class AttributedLanguage:
 
     def quoted_sets(self, place: Place, quote: int) -> tuple[tuple[tuple[Words, bool], ...], bool]:
         """The names in some quotes: lists, each with whether it is in any letter case, and is any name free?"""
-        held = self.held(place, bytes([quote]))
-        folds = self.lexis.folds_quoted
-        found = {(names.words, folds and not is_exact(open_.terminal)): None for open_, names in held}
-        return tuple(found), any(names.free for _, names in held)
+        known = place.in_quotes.get(quote)
+        if known is None:
+            held = self.held(place, bytes([quote]))
+            folds = self.lexis.folds_quoted
+            found = {(names.words, folds and not is_exact(open_.terminal)): None for open_, names in held}
+            known = place.in_quotes[quote] = tuple(found), any(names.free for _, names in held)
+        return known
 
     def _plain(self, open_: Open, names: Names) -> Words:
         """Names that may come as words."""
@@ -328,12 +332,11 @@ class AttributedLanguage:
         if utf8 is None or byte in _SMALL or byte in self.lexis.ends_run(chr(at.text[0]))[1:]:
             return None
         text = at.text + bytes([byte])
-        if byte == at.text[0] and at.utf8 == WHOLE:
+        if byte == closes(at.text[0]) and at.utf8 == WHOLE:
             ended = At(at.place, Reading.NAME_END, at.text)
             # Of a quote it is not known yet whether it ends the name: one of both must be possible.
-            if self.may_be_over(ended) or self._name_on(at.place, text, WHOLE) is not None:
-                return ended
-            return None
+            may_go_on = is_doubled(at.text[0]) and self._name_on(at.place, text, WHOLE) is not None
+            return ended if may_go_on or self.may_be_over(ended) else None
         return self._name_on(at.place, text, utf8)
 
     def _name_on(self, place: Place, text: bytes, utf8: tuple[int, int, int]) -> At | None:
@@ -351,12 +354,7 @@ class AttributedLanguage:
 
     def held(self, place: Place, quote: bytes) -> tuple[tuple[Open, Names], ...]:
         """What may stand in some quotes."""
-        match kind_in_quotes(quote.decode(), self.lexis):
-            case LexemeKind.TEXT:
-                return place.texts
-            case LexemeKind.DOUBTFUL:
-                return place.doubtful
-        return place.quoted
+        return names_as(place, kind_in_quotes(quote.decode(), self.lexis))
 
     # Prices --------------------------------------------------------------------------------------------------------
 
@@ -496,9 +494,8 @@ class AttributedLanguage:
                     yield b"'" + ending.replace(b"'", b"''") + b"'"
             case Reading.NAME_END:
                 yield b""
-                yield from (
-                    text[:1] + ending for ending in self._name_endings(At(place, Reading.NAME, text + text[:1], WHOLE))
-                )
+                longer = At(place, Reading.NAME, text + text[:1], WHOLE)
+                yield from (text[:1] + ending for ending in self._name_endings(longer) if is_doubled(text[0]))
             case _:
                 yield b""
 
@@ -525,21 +522,24 @@ class AttributedLanguage:
 
     def _name_endings(self, at: At) -> Iterable[bytes]:
         quote, name = at.text[:1], at.text[1:]
+        closing = bytes([closes(quote[0])])
         folded = name.lower() if self.lexis.folds_quoted else name
         tail = bytes([low for low in (at.utf8[1],) if at.utf8[0]]) + b"\x80" * max(0, at.utf8[0] - 1)
         for open_, names in self.held(at.place, quote):
             for word in names.words.starting(name if is_exact(open_.terminal) else folded, 8):
-                yield word[len(folded) :].replace(quote, quote + quote) + quote
+                yield doubled(word[len(folded) :], quote[0]) + closing
             if names.free:
-                yield from (tail + ending + quote for ending in (b"", b"a", b"b", b"c", b"_1"))
+                yield from (tail + ending + closing for ending in (b"", b"a", b"b", b"c", b"_1"))
 
     def told_words(self, place: Place) -> tuple[Words, ...]:
         """Names that mean something at a place, in lower case; the attributes know of others (`told_names`)."""
-        every = [names for _, names in (*place.names, *place.quoted, *place.doubtful, *place.texts)]
-        sets = dict.fromkeys(_lowered(names.words) for names in every)
-        apart = dict.fromkeys(words_of(names.apart) for names in every if names.apart)
-        listed = self.listed_words(place)
-        return (words_of(self.lexis.reserved), listed, _called(listed), *sets, *apart)
+        if place.told is None:
+            every = [names for _, names in (*place.names, *place.quoted, *place.doubtful, *place.texts)]
+            sets = dict.fromkeys(_lowered(names.words) for names in every)
+            apart = dict.fromkeys(words_of(names.apart) for names in every if names.apart)
+            listed = self.listed_words(place)
+            place.told = (words_of(self.lexis.reserved), listed, _called(listed), *sets, *apart)
+        return place.told
 
     def known_names(self, place: Place) -> frozenset[str]:
         """The names that the attributes of a place tell from others: no more change what may come behind them."""

@@ -58,7 +58,7 @@ class Lexis:
     reserved: frozenset[str]
     """Words that are no names unless they are quoted, in lower case."""
     quotes: tuple[str, ...] = ('"',)
-    """The quotes of names; within them they are doubled."""
+    """The quotes of names; within them they are doubled, but for brackets (`guided.grammar.attributed.quotes`)."""
     string_quotes: tuple[str, ...] = ()
     """Those of the quotes in which a string may stand as well."""
     text_quotes: tuple[str, ...] = ()

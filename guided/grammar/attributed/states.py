@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from guided.grammar.attributed.lexis import Lexis, ascii_lower, is_called
 from guided.grammar.attributed.nodes import LiteralForm
+from guided.grammar.attributed.quotes import BRACKET
 from guided.grammar.attributed.threads import Lexeme, LexemeKind, Place
 
 __all__ = ["ANY", "MOST_KEPT", "MOST_QUOTED", "WHOLE", "At", "Reading", "kind_in_quotes", "read_lexeme"]
@@ -84,4 +85,6 @@ def kind_in_quotes(quote: str, lexis: Lexis) -> LexemeKind:
     """What stands in some quotes."""
     if quote in lexis.text_quotes:
         return LexemeKind.TEXT
+    if quote == chr(BRACKET):
+        return LexemeKind.BRACKETED
     return LexemeKind.DOUBTFUL if quote in lexis.string_quotes else LexemeKind.QUOTED

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from copy import copy
+from dataclasses import replace
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from guided.grammar.attributed.first import Begun, First, FirstSets
@@ -31,7 +32,7 @@ from guided.grammar.attributed.nodes import (
 from guided.grammar.attributed.spellings import Spellings
 from guided.grammar.attributed.words import Words, words_of
 
-__all__ = ["Lexeme", "LexemeKind", "Open", "Place", "Plan", "Stack", "Thread", "Threads"]
+__all__ = ["Lexeme", "LexemeKind", "Open", "Place", "Plan", "Stack", "Thread", "Threads", "names_as"]
 
 
 class LexemeKind(Enum):
@@ -42,6 +43,7 @@ class LexemeKind(Enum):
 
     WORD = "word"
     QUOTED = "quoted name"
+    BRACKETED = "name in brackets"
     DOUBTFUL = "quoted name, or a string"
     TEXT = "string in quotes of its own"
     NUMBER = "number"
@@ -160,6 +162,13 @@ class Plan:
         return tuple(min(_price(way, self._prices) for way in ways) for ways in self.ways)
 
 
+@lru_cache(maxsize=4096)
+def _without_brackets(words: Words) -> Words:
+    """Those of some names that do not hold what closes brackets."""
+    left = [word for word in words.members if "]" not in word]
+    return words if len(left) == len(words) else words_of(left)
+
+
 def _price(way: Way, prices: Prices) -> int:
     terminal, stack = way
     return (0 if terminal is None else prices.of(terminal)) + (0 if stack is None else stack.price)
@@ -189,6 +198,9 @@ class Place:
         """Bytes to an end, as `guided.grammar.attributed.pricing` has found them."""
         self.listed: Words | None = None
         """The words that may come, as `guided.grammar.attributed.language` has found them."""
+        self.in_quotes: dict[int, tuple[tuple[tuple[Words, bool], ...], bool]] = {}
+        self.told: tuple[Words, ...] | None = None
+        """The same of names in each of the quotes, and of all that mean something."""
 
     @cached_property
     def opens(self) -> tuple[Open, ...]:
@@ -230,6 +242,16 @@ class Place:
     def quoted(self) -> tuple[tuple[Open, Names], ...]:
         """The names that may come in quotes."""
         return tuple((open_, names) for open_, spelled, names in self._all_names if spelled is Spelled.ANY)
+
+    @cached_property
+    def bracketed(self) -> tuple[tuple[Open, Names], ...]:
+        """The names that may come in brackets."""
+        found = []
+        for open_, names in self.quoted:
+            words = _without_brackets(names.words)
+            if names.free or len(words):
+                found.append((open_, names if words is names.words else replace(names, words=words)))
+        return tuple(found)
 
     @cached_property
     def doubtful(self) -> tuple[tuple[Open, Names], ...]:
@@ -455,7 +477,7 @@ def _read(place: Place, lexeme: Lexeme, reserved: bool) -> list[Thread]:
     if kind is LexemeKind.WORD:
         found = [(stack, place.ways[number].attribute) for number, stack in place.plan.behind_words.get(text, ())]
     if not reserved:
-        for open_, names in _named(place, kind):
+        for open_, names in names_as(place, kind):
             assert isinstance(open_.terminal, Name)
             name = (written or text) if open_.terminal.is_exact else text
             # No name is empty, but a string may be.
@@ -467,9 +489,11 @@ def _read(place: Place, lexeme: Lexeme, reserved: bool) -> list[Thread]:
     return found
 
 
-def _named(place: Place, kind: LexemeKind) -> tuple[tuple[Open, Names], ...]:
+def names_as(place: Place, kind: LexemeKind) -> tuple[tuple[Open, Names], ...]:
     """The names that a lexeme of a kind may be."""
     match kind:
+        case LexemeKind.BRACKETED:
+            return place.bracketed
         case LexemeKind.WORD:
             return place.names
         case LexemeKind.DOUBTFUL:

@@ -56,7 +56,7 @@ SQLITE = Dialect(
     name="sqlite",
     lexis=Lexis(
         reserved=frozenset(_RESERVED.split()),
-        quotes=('"', "`"),
+        quotes=('"', "`", "["),
         string_quotes=('"',),
         signs=frozenset(["<>", "<=", ">=", "==", "!=", "||", "<<", ">>", "->", "->>"]),
     ),

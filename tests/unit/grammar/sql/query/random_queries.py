@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 
 from guided.grammar.attributed.language import AttributedLanguage
+from guided.grammar.attributed.lexis import Lexis, is_called
 from guided.grammar.attributed.nodes import Keyword, Literal, LiteralForm, Name, Sign, Spelled
+from guided.grammar.attributed.quotes import closes, doubled
 from guided.grammar.attributed.states import At
 from guided.grammar.attributed.threads import Open
 
@@ -121,12 +123,21 @@ def lexeme(rng: random.Random, language: AttributedLanguage, open_: Open) -> str
             known = sorted(names.words.members)
             if spelled is Spelled.STRING:
                 return f'"{rng.choice(FREE)}"'
-            if names.free and (not known or rng.random() < 0.3):
-                return rng.choice(FREE)
-            return language.lexis.written(rng.choice(known)) if known else None
+            is_free = names.free and (not known or rng.random() < 0.3)
+            if not (is_free or known):
+                return None
+            return _name(rng, language.lexis, rng.choice(FREE if is_free else known), spelled)
         case Literal(form, kind):
             values = kind.allowed(open_.attribute)
             if values is None:
                 return rng.choice(NUMBERS if form is LiteralForm.NUMBER else STRINGS)
             return rng.choice(sorted(values.members)[:5]) if len(values) else None
     raise AssertionError(open_)
+
+
+def _name(rng: random.Random, lexis: Lexis, name: str, spelled: Spelled) -> str:
+    """A name, of which one in four stands in any quotes where there are several kinds of them."""
+    if len(lexis.quotes) == 1 or spelled is Spelled.WORD or is_called(name) or rng.random() < 0.75:
+        return lexis.written(name)
+    quote = ord(rng.choice([one for one in lexis.quotes if one != "[" or "]" not in name]))
+    return (bytes([quote]) + doubled(name.encode(), quote) + bytes([closes(quote)])).decode()

@@ -202,7 +202,16 @@ def test_ends_get_shorter_byte_by_byte(language: AttributedLanguage) -> None:
 
 @pytest.mark.parametrize(
     ("name", "end"),
-    each([("G" * 63, ""), ('"' + "g" * 254, '"'), ('"' + "g" * 252 + "é", '"'), ("`" + "g" * 254, "`")], 2),
+    each(
+        [
+            ("G" * 63, ""),
+            ('"' + "g" * 254, '"'),
+            ('"' + "g" * 252 + "é", '"'),
+            ("`" + "g" * 254, "`"),
+            ("[" + "g" * 254, "]"),
+        ],
+        2,
+    ),
 )
 def test_a_name_that_cannot_grow_and_is_taken_is_no_dead_end(language: AttributedLanguage, name: str, end: str) -> None:
     """A column or a query with all the bytes that a name may have, twice: the last of them makes it another name."""

@@ -10,11 +10,12 @@ import pytest
 
 from guided.grammar.attributed.language import AttributedLanguage
 from guided.grammar.attributed.states import At
-from guided.grammar.sql import reflect
+from guided.grammar.sql import Column, DatabaseSchema, Table, reflect
 from guided.grammar.sql.query.dialects.sqlite import SQLITE
 from guided.grammar.sql.query.language import query_language
 from guided.grammar.sql.query.scope import CallKind
 from tests.amounts import each
+from tests.unit.grammar.sql.query.random_queries import read
 from tests.unit.grammar.sql.query.test_queries import DATABASE, refusal
 
 TAKEN = """
@@ -66,6 +67,11 @@ SELECT q.column1 FROM (SELECT 1 AS "true") q
 WITH q("FALSE") AS (SELECT 1) SELECT q.column1 FROM q
 SELECT age AS "true", count(*) FROM singer GROUP BY "true" UNION SELECT 1, 2 ORDER BY "true"
 SELECT "true" FROM singer, (SELECT 1 AS "true")
+SELECT [Name], s.[age] AS [the age, in "years"] FROM [singer] AS s WHERE s.[age] > 3 ORDER BY [the age, in "years"]
+SELECT[name]FROM[main].[singer]AS[a[0]JOIN[concert][c]USING([name])WHERE[a[0].[age]OR[c].[year]=2
+WITH [c d]([x], [[]) AS (SELECT 1, 2) SELECT [x][y], 1[z], 'a'[a b] FROM [C D] WHERE [[] IN (1)
+SELECT sum(age) OVER [w 1], name COLLATE [NoCase] FROM singer WINDOW [w 1] AS ()
+SELECT [rowid], singer.[OID] FROM [singer]
 """.strip().splitlines()
 
 REFUSED = """
@@ -121,6 +127,12 @@ SELECT q."true" FROM (SELECT 1 AS "true") q
 SELECT `false` FROM (SELECT 1 AS "false")
 WITH q AS (SELECT 1 AS "true") SELECT q."true" FROM q
 SELECT * FROM (SELECT 1 AS "true") a JOIN (SELECT 1 AS "true") b USING ("true")
+SELECT []
+SELECT 1 AS [a]]b]
+SELECT [nmae] FROM singer
+SELECT name FROM singer WHERE name = [it's]
+SELECT [true]
+SELECT [name FROM singer
 """.strip().splitlines()
 
 
@@ -158,6 +170,22 @@ def test_what_sqlite_refuses_is_refused(
     with pytest.raises(sqlite3.OperationalError):
         connection.execute("EXPLAIN " + text)
     assert refusal(language, text) is not None
+
+
+@pytest.mark.parametrize("forward", [True, False])
+def test_a_name_with_the_bracket_that_closes_is_not_written_in_brackets(forward: bool) -> None:
+    columns = ("a]b", "a]", "price [USD]", "[c", "a")
+    language = query_language(DatabaseSchema((Table("t]", (*map(Column, columns),)),)), forward=forward)
+    for text in ('SELECT "a]b", `a]`, "price [USD]" FROM `t]` WHERE [a] = 1', 'SELECT "t]".[[c] FROM "t]"'):
+        assert language.reads(text.encode())
+    for text in ("SELECT [a]]b] FROM `t]`", "SELECT [price [USD]] FROM `t]`", "SELECT [a]b] FROM `t]`"):
+        assert not language.reads(text.encode())
+    assert read(language, language.start, "SELECT a FROM [t") is None
+    for begun in ("SELECT `t]`.[", "SELECT `t]`.[[", "SELECT 1 FROM `t]` WHERE [a"):
+        at = read(language, language.start, begun)
+        assert at is not None and language.reads((begun + language.rest(at).decode()).encode())
+    at = read(language, language.start, "SELECT 1 FROM `t]` WHERE [")
+    assert at is not None and bytes(language.following(at)) == b"A[a"
 
 
 @pytest.mark.parametrize("kind", CallKind)
