@@ -121,7 +121,7 @@ class AttributedLanguage:
                 if byte == POINT and self.takes_no_point(at.place, at.text):
                     return None
             case Reading.NUMBER:
-                if is_word_byte(byte) or byte == POINT or (byte in b"+-" and at.text[-1:] in b"eE"):
+                if is_word_byte(byte) or byte == POINT or (byte in b"+-" and not self.lexis.is_number(at.text)):
                     return self._number(at.place, at.text + bytes([byte]))
             case Reading.SIGN:
                 longer = at.text.decode() + chr(byte)

@@ -38,6 +38,8 @@ NUMBER = rf"(?:[0-9]{{1,{MOST_DIGITS}}}(?:{_POINT}|{_POWER})?|{_POINT})"
 """A regular expression for the beginnings of numbers."""
 _NUMBER = re.compile(NUMBER.encode() + rb"\Z")
 _WHOLE_NUMBER = re.compile(rb"(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z")
+_HEXADECIMAL = re.compile(rb"0[xX][0-9a-fA-F]{0,12}\Z")
+"""No longer, so that they are as small as the others (`MOST_DIGITS`)."""
 _WORD = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$") | frozenset(range(128, 256))
 BLANKS = frozenset(b" \t\r\n")
 _FOUR_BYTES = bytes(range(0xF0, 0xF5))
@@ -67,6 +69,8 @@ class Lexis:
     """Does a backslash in a string stand for itself and the character behind it?"""
     keeps_case: bool = False
     """Are there names whose letter case matters (`guided.grammar.attributed.nodes.Name.is_exact`)?"""
+    hexadecimal: bool = False
+    """Are there whole numbers such as ``0x1F``?"""
     signs: frozenset[str] = frozenset()
     """All signs that the engine cuts as one."""
     operator_characters: str = ""
@@ -112,11 +116,15 @@ class Lexis:
 
     def number_may_go_on(self, text: bytes) -> bool:
         """Is a text the beginning of a number?"""
-        return _NUMBER.match(text) is not None
+        return _NUMBER.match(text) is not None or self._is_hexadecimal(text)
 
     def is_number(self, text: bytes) -> bool:
         """Is a text a whole number or a decimal one?"""
-        return _WHOLE_NUMBER.match(text) is not None
+        return _WHOLE_NUMBER.match(text) is not None or (len(text) > 2 and self._is_hexadecimal(text))
+
+    def _is_hexadecimal(self, text: bytes) -> bool:
+        """Is a text the beginning of a hexadecimal number?"""
+        return self.hexadecimal and _HEXADECIMAL.match(text) is not None
 
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*\Z")

@@ -35,13 +35,14 @@ PIECES = [
     *(f".{word}" for word in WORDS), *(f"({word}" for word in WORDS), *(f"{word} = " for word in WORDS),
     "', '", "' AND ", "it''s", "'", "''", "'a'", '"', '")', '" = ', 'name"', 'foo" ', "é", "\xe9 '", "  ", "\n", "\n  ",
     "1", "12", " 1", "1,", "1)", "= 1", "==", "<=", "<>", "--", "/*", "));", ");", "count(*)", "(*)", " * ", ".*", "a.b",
-    "name.", "T1.", "[", "]", " [", "].[", "[name]", "[n", ",]", "c ,]", "[]", "]]", "[[", "[c", "[(", "x y", "a, b", "_" * 40, "a" * 70,
+    "name.", "T1.", "x y", "a, b", "_" * 40, "a" * 70, "0x", "xF", "0xE+", "E-", "e5", "[", "]", " [", "].[", "[name]",
+    "[n", ",]", "c ,]", "[]", "]]", "[[", "[c", "[(",
 ]  # fmt: skip
 DIALECTS = ["sqlite", "mysql", "postgresql", "duckdb"]
 TEXTS = [
     'SELECT T1.name , count(*) AS "n x" FROM singer AS T1 JOIN concert ON T1.name = concert.name WHERE T1.age > 1',
     "SELECT foo FROM (SELECT name AS foo FROM singer WHERE name = 'it''s é' OR country = \"x\") AS y LIMIT 12",
-    "SELECT [name] FROM concert AS [c ,]WHERE `order date` IS NOT NULL ORDER BY [c ,].[name]",
+    "SELECT [name] FROM concert AS [c ,]WHERE 0xE+`order date` IS NOT NULL ORDER BY [c ,].[name]",
 ]
 
 

@@ -58,6 +58,7 @@ SQLITE = Dialect(
         reserved=frozenset(_RESERVED.split()),
         quotes=('"', "`", "["),
         string_quotes=('"',),
+        hexadecimal=True,
         signs=frozenset(["<>", "<=", ">=", "==", "!=", "||", "<<", ">>", "->", "->>"]),
     ),
     keywords=_KEYWORDS,

@@ -130,7 +130,8 @@ def lexeme(rng: random.Random, language: AttributedLanguage, open_: Open) -> str
         case Literal(form, kind):
             values = kind.allowed(open_.attribute)
             if values is None:
-                return rng.choice(NUMBERS if form is LiteralForm.NUMBER else STRINGS)
+                numbers = (*NUMBERS, "0x1F", "0Xe") if language.lexis.hexadecimal else NUMBERS
+                return rng.choice(numbers if form is LiteralForm.NUMBER else STRINGS)
             return rng.choice(sorted(values.members)[:5]) if len(values) else None
     raise AssertionError(open_)
 

@@ -72,6 +72,7 @@ SELECT[name]FROM[main].[singer]AS[a[0]JOIN[concert][c]USING([name])WHERE[a[0].[a
 WITH [c d]([x], [[]) AS (SELECT 1, 2) SELECT [x][y], 1[z], 'a'[a b] FROM [C D] WHERE [[] IN (1)
 SELECT sum(age) OVER [w 1], name COLLATE [NoCase] FROM singer WINDOW [w 1] AS ()
 SELECT [rowid], singer.[OID] FROM [singer]
+SELECT 0x1F, -0XfFffFFFffFff, age & 0xE+1, 0xE-0x2e FROM singer WHERE age IN (0x0, 0x00a) ORDER BY age + 0x9
 """.strip().splitlines()
 
 REFUSED = """
@@ -133,6 +134,14 @@ SELECT [nmae] FROM singer
 SELECT name FROM singer WHERE name = [it's]
 SELECT [true]
 SELECT [name FROM singer
+SELECT 0x
+SELECT 0xg
+SELECT 0x1F.5
+SELECT 0x1FFFFFFFFFFFFFFFF
+SELECT -0x8000000000000000
+SELECT name FROM singer ORDER BY 0x9
+SELECT name, age FROM singer GROUP BY 0x3
+SELECT name FROM singer UNION SELECT 1 ORDER BY 0x2
 """.strip().splitlines()
 
 
