@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from guided.grammar.attributed.nodes import Action, Name, Node, Star, choice, listed, maybe, seq, words
+from guided.grammar.attributed.nodes import Action, Name, Node, Spelled, Star, choice, listed, maybe, seq, words
 from guided.grammar.sql.query import windows as do
 from guided.grammar.sql.query.select.parts import Parts
 
@@ -12,13 +12,14 @@ __all__ = ["over", "windows"]
 def over(parts: Parts) -> Node:
     """OVER and its window."""
     inline = seq(Action(do.begin_window), parts.open, _window(parts), Action(do.end_window), parts.close)
-    return seq(Action(do.may_be_window), words("OVER"), choice(inline, Name(do.WindowName())))
+    return seq(Action(do.may_be_window), words("OVER"), choice(inline, Name(do.WindowName(), Spelled.WORD)))
 
 
 def windows(parts: Parts) -> Node:
     """The clause WINDOW, or nothing where no window waits for it."""
     window = seq(
-        Name(do.NewWindow()),
+        # SQLite tells windows by their names as they are written, quotes and all.
+        Name(do.NewWindow(), Spelled.WORD),
         words("AS"),
         Action(do.begin_window),
         parts.open,
@@ -36,7 +37,7 @@ def _window(parts: Parts) -> Node:
     direction = maybe(choice(words("ASC"), words("DESC")))
     nulls = maybe(words("NULLS"), choice(words("FIRST"), words("LAST")))
     term = seq(parts.expression, direction, nulls)
-    base = Name(do.WindowName(parts.dialect.keywords, extends=True))
+    base = Name(do.WindowName(parts.dialect.keywords, extends=True), Spelled.WORD)
     counted = _frame(parts, choice(words("ROWS"), words("GROUPS")))
     unmeasured = maybe(Action(do.frame_window), choice(counted, _frame_without_offset()))
     measured = seq(Action(do.frame_window), _frame(parts, words("RANGE")))

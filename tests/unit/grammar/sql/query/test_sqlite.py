@@ -70,7 +70,7 @@ SELECT "true" FROM singer, (SELECT 1 AS "true")
 SELECT [Name], s.[age] AS [the age, in "years"] FROM [singer] AS s WHERE s.[age] > 3 ORDER BY [the age, in "years"]
 SELECT[name]FROM[main].[singer]AS[a[0]JOIN[concert][c]USING([name])WHERE[a[0].[age]OR[c].[year]=2
 WITH [c d]([x], [[]) AS (SELECT 1, 2) SELECT [x][y], 1[z], 'a'[a b] FROM [C D] WHERE [[] IN (1)
-SELECT sum(age) OVER [w 1], name COLLATE [NoCase] FROM singer WINDOW [w 1] AS ()
+SELECT sum(age) OVER W, name COLLATE [NoCase] FROM singer WINDOW w AS ()
 SELECT [rowid], singer.[OID] FROM [singer]
 SELECT 0x1F, -0XfFffFFFffFff, age & 0xE+1, 0xE-0x2e FROM singer WHERE age IN (0x0, 0x00a) ORDER BY age + 0x9
 """.strip().splitlines()
@@ -136,6 +136,8 @@ SELECT [true]
 SELECT [name FROM singer
 SELECT 0x
 SELECT 0xg
+SELECT rank() OVER "w" FROM singer WINDOW w AS ()
+SELECT rank() OVER (w) FROM singer WINDOW [w] AS ()
 SELECT 0x1F.5
 SELECT 0x1FFFFFFFFFFFFFFFF
 SELECT -0x8000000000000000
