@@ -26,7 +26,7 @@ from guided.vocab.vocabulary import Vocabulary
 __all__ = ["AFTER_NUMBER", "AFTER_WORD", "ONWARD", "Begin", "Head", "Heads"]
 
 _WORD_BYTES = frozenset(byte for byte in range(256) if is_word_byte(byte))
-AFTER_WORD = _WORD_BYTES | frozenset(b"'\"`")
+AFTER_WORD = _WORD_BYTES | frozenset(b"'\"")
 """Bytes that do not follow a word at once: they would belong to it, or be refused."""
 AFTER_NUMBER = _WORD_BYTES | frozenset(b".")
 ONWARD = frozenset(range(256)) - AFTER_WORD

@@ -114,7 +114,7 @@ class AttributedLanguage:
             case Reading.WORD:
                 if is_word_byte(byte):
                     return self._word(at.place, at.text + bytes([byte]))
-                if byte in b"'\"`":
+                if byte in b"'\"":
                     return None
                 if byte == _BRACKET and self.calls(at.place, at.text + b"("):
                     return At(at.place, Reading.SIGN, at.text + b"(")

@@ -83,9 +83,13 @@ SELECT name FROM singer WHERE (name, age) = ('x', 3) OR (age, singer_id) > (30, 
 SELECT name FROM singer WHERE (name, age) IN (('x', 3), ('y', 4))
 SELECT name FROM singer WHERE (country, age) NOT IN (SELECT country, max(age) FROM singer GROUP BY country)
 (SELECT name FROM singer ORDER BY age LIMIT 3) UNION ALL (SELECT name FROM concert LIMIT 2) ORDER BY name LIMIT 5
+SELECT`name`FROM`singer`AS`s`WHERE`s`.`age`IS NULL OR`s`.`name`="a"ORDER BY`age`DESC
+SELECT name`n`FROM singer`s`
 """.strip().splitlines()
 
 REFUSED = r"""
+SELECT [name] FROM singer
+SELECT name AS [a b] FROM singer
 SELECT.5
 SELECT `𝄞`.x FROM (SELECT 1 AS x) `𝄞`
 SELECT 1 FROM (SELECT * FROM singer s JOIN concert c ON TRUE) x

@@ -68,6 +68,7 @@ WITH q("FALSE") AS (SELECT 1) SELECT q.column1 FROM q
 SELECT age AS "true", count(*) FROM singer GROUP BY "true" UNION SELECT 1, 2 ORDER BY "true"
 SELECT "true" FROM singer, (SELECT 1 AS "true")
 SELECT [Name], s.[age] AS [the age, in "years"] FROM [singer] AS s WHERE s.[age] > 3 ORDER BY [the age, in "years"]
+SELECT`name`FROM`singer`AS`s`WHERE`s`.`age`IS NULL OR`s`.`name`='a'ORDER BY`age`DESC
 SELECT[name]FROM[main].[singer]AS[a[0]JOIN[concert][c]USING([name])WHERE[a[0].[age]OR[c].[year]=2
 WITH [c d]([x], [[]) AS (SELECT 1, 2) SELECT [x][y], 1[z], 'a'[a b] FROM [C D] WHERE [[] IN (1)
 SELECT sum(age) OVER W, name COLLATE [NoCase] FROM singer WINDOW w AS ()
