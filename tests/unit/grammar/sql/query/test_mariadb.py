@@ -85,6 +85,8 @@ SELECT name FROM singer WHERE (country, age) NOT IN (SELECT country, max(age) FR
 (SELECT name FROM singer ORDER BY age LIMIT 3) UNION ALL (SELECT name FROM concert LIMIT 2) ORDER BY name LIMIT 5
 SELECT`name`FROM`singer`AS`s`WHERE`s`.`age`IS NULL OR`s`.`name`="a"ORDER BY`age`DESC
 SELECT name`n`FROM singer`s`
+SELECT DISTINCTROW country, max(age) FROM singer GROUP BY country
+SELECT distinctrow s.* FROM singer s UNION DISTINCT SELECT DISTINCTROW * FROM singer
 """.strip().splitlines()
 
 REFUSED = r"""

@@ -95,7 +95,7 @@ def _core(parts: MysqlParts) -> Node:
     behind = seq(maybe(where), maybe(group), maybe(having))
     return seq(
         words("SELECT"),
-        maybe(choice(words("DISTINCT"), words("ALL"))),
+        maybe(choice(words("DISTINCT"), words("DISTINCTROW"), words("ALL"))),
         items(parts),
         # Without tables there is no clause WINDOW.
         choice(seq(Action(window.end_windows), alone, behind), seq(read, behind, windows(parts))),
