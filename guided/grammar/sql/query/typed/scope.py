@@ -497,8 +497,8 @@ def suits(query: Query, pending: Pending, kind: str) -> bool:
     """May a column of a type stand for one that waits, also where that must be grouped?"""
     # Those in aggregates need not be, but those in GROUPING; one that is used without an order is within a group.
     is_group = (query.aggregated and not pending.local) or pending[:2] in query.groupings
-    grouped = pending.type == kind or not is_group or bool(SORTABLE & BIT[kind])
-    return grouped and stands_for(query.system, pending.type, kind)
+    fits = pending.type == kind or not is_group or SORTABLE & BIT[kind]
+    return bool(fits) and stands_for(query.system, pending.type, kind)
 
 
 def conflicts(query: Query) -> frozenset[str]:
