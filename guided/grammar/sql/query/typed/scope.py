@@ -380,9 +380,8 @@ def refer(query: Query, used: Pending, *, in_group: bool = False) -> Query | Non
             return None
         if query.is_local:
             used = used._replace(local=True)
-        elif query.aggregated and not _may_be_in_groups(query, used, in_group):
-            return None
-        if not _can_share(query, used):
+        grouped = used.local or not query.aggregated or _may_be_in_groups(query, used, in_group)
+        if not (grouped and _can_share(query, used)):
             return None
         noted = _noted(query, (used.qualifier, used.column))
         return None if noted is None else noted._replace(pending=query.pending | {used})
@@ -497,8 +496,8 @@ def suits(query: Query, pending: Pending, kind: str) -> bool:
     """May a column of a type stand for one that waits, also where that must be grouped?"""
     # Those in aggregates need not be, but those in GROUPING; one that is used without an order is within a group.
     is_group = (query.aggregated and not pending.local) or pending[:2] in query.groupings
-    fits = pending.type == kind or not is_group or SORTABLE & BIT[kind]
-    return bool(fits) and stands_for(query.system, pending.type, kind)
+    held = is_group and pending.type != kind and not SORTABLE & BIT[kind]
+    return not held and stands_for(query.system, pending.type, kind)
 
 
 def conflicts(query: Query) -> frozenset[str]:
