@@ -496,9 +496,14 @@ def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:
         for (goal, given), names in _fields(dialect).items()
     ]  # fmt: skip
     extract = seq(
-        begin_whole, words("EXTRACT"), Action(do.heard("extract")), Action(_begin_extract), _OPEN, choice(*fields),
+        begin_whole,
+        words("EXTRACT"),
+        Action(do.heard("extract")),
+        Action(_begin_extract),
+        _OPEN,
+        choice(*fields),
         _CLOSE,
-    )  # fmt: skip
+    )
     more = choice(seq(), seq(words("FROM"), text), seq(_COMMA, text))
     trims = choice(
         seq(choice(seq(words("FROM"), text), seq(text, more)), result("text", "btrim")),

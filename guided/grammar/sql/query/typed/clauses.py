@@ -8,7 +8,6 @@ from guided.grammar.sql.query.relations import EVERY
 from guided.grammar.sql.query.typed.changes import end
 from guided.grammar.sql.query.typed.columns.traces import BREAK
 from guided.grammar.sql.query.typed.columns.unsorted import has_groups
-from guided.grammar.sql.query.typed.compounds import by_name
 from guided.grammar.sql.query.typed.frames import CONDITION, PATH, UNKNOWN, Operand
 from guided.grammar.sql.query.typed.queries import MOST_DEPTH, columns_of, may_be_cut, within
 from guided.grammar.sql.query.typed.relations import Relation, bare_columns, is_named
@@ -60,10 +59,7 @@ def begin_item(query: Query) -> Query | None:
         goal &= SORTABLE
         if query.system.distinct_settles:
             goal = settling(query.system, goal)
-    if query.by_name:
-        goal &= SORTABLE
-    apart = query.awaiting is not None or query.by_name is not None
-    plain = goal == ALL and not (query.distinct or query.sees_parent or apart)
+    plain = goal == ALL and not (query.distinct or query.awaiting is not None or query.sees_parent)
     frame = Operand(query.system, goal, plain=plain)
     return query._replace(
         frame=frame, around=(), loose=frozenset(), tainted="", terms=frozenset(), column=None, trace=(), asked=False,
@@ -85,8 +81,6 @@ def end_item(query: Query) -> Query | None:
     """The column is whole, with the name that was noted."""
     name = query.name or None
     kind = query.value
-    if not by_name.agrees(query, name, kind):
-        return None
     if name is not None and is_of_distinct_on(query, name) and (query.column or ("", ""))[1] != name:
         return None
     if query.distinct and query.system.distinct_settles and kind != UNKNOWN:
@@ -182,14 +176,12 @@ def may_be_written(goals: tuple[int, ...]) -> bool:
 
 def stands_for_demanded(query: Query) -> bool:
     """Is ``*`` all columns that are demanded, so that one source must have just these?"""
-    demands = query.goals is not None or query.by_name is not None
-    return demands and bool(query.outputs) and query.outputs[0].star is not None
+    return query.goals is not None and bool(query.outputs) and query.outputs[0].star is not None
 
 
 def wants_table(query: Query) -> bool:
     """Is it the columns of a table that are demanded, which no sub-query has?"""
-    demanded = query.by_name is not None or not may_be_written(query.goals or ())
-    return demanded and stands_for_demanded(query)
+    return stands_for_demanded(query) and not may_be_written(query.goals or ())
 
 
 def awaits_table(query: Query) -> bool:
@@ -200,10 +192,8 @@ def awaits_table(query: Query) -> bool:
 def has_demanded(query: Query, relation: Relation) -> bool:
     """Has a source the columns that ``*`` must stand for, if it must?"""
     goals = query.goals
-    if not stands_for_demanded(query):
+    if goals is None or not stands_for_demanded(query):
         return True
-    if goals is None:
-        return by_name.agree(query, relation.columns)
     kinds = [kind for _, kind in relation.columns]
     return len(kinds) == len(goals) and all(BIT[kind] & goal for kind, goal in zip(kinds, goals, strict=True))
 
@@ -215,14 +205,12 @@ def is_free(query: Query) -> Query | None:
 
 def next_item(query: Query) -> Query | None:
     """Before the comma of one more column."""
-    ends = stands_for_demanded(query) if query.goals is None else not lacks_columns(query)
-    return None if ends or not by_name.has_free_name(query) else query
+    return query if query.goals is None or lacks_columns(query) else None
 
 
 def may_star(query: Query) -> Query | None:
     """Where ``*`` may stand behind a source; where columns are demanded it is not known yet which these will be."""
-    demanded = query.goals is not None or query.by_name is not None
-    return None if demanded or query.aggregated or not _may_give(query) else query
+    return None if query.goals is not None or query.aggregated or not _may_give(query) else query
 
 
 def _may_give(query: Query) -> bool:
@@ -232,8 +220,7 @@ def _may_give(query: Query) -> bool:
 
 def all_columns(query: Query) -> Query | None:
     """``*``; where columns are demanded it is all of them, of one source, for which no other name waits then."""
-    demanded = query.goals is not None or query.by_name is not None
-    alone = demanded and not (query.outputs or query.bound or query.pending) and query.awaiting is None
+    alone = query.goals is not None and not (query.outputs or query.bound or query.pending) and query.awaiting is None
     alone = alone and query.depth <= MOST_DEPTH
     if may_star(query) is None and not alone:
         return None
@@ -345,8 +332,7 @@ def enter_source(query: Query) -> Query | None:
 
 def may_enter(query: Query) -> Query | None:
     """Where a query may be a source: one that must be all of a table has a source itself."""
-    is_table = query.by_name is not None and stands_for_demanded(query)
-    return None if is_table or query.depth + wants_table(query) > MOST_DEPTH else query
+    return query if query.depth + wants_table(query) <= MOST_DEPTH else None
 
 
 def enter_lateral(query: Query) -> Query | None:

@@ -8,12 +8,11 @@ from guided.grammar.attributed.nodes import Names
 from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query.relations import EVERY, LETTERS
 from guided.grammar.sql.query.typed import clauses, queries
-from guided.grammar.sql.query.typed.compounds.by_name import agrees
 from guided.grammar.sql.query.typed.relations import Relation, bare_columns
 from guided.grammar.sql.query.typed.scope import Clause, Query, wanting
 from guided.grammar.sql.query.typed.undecided import narrower, stands_for
 
-__all__ = ["AliasOfColumn", "CommonTable", "NewColumn", "OutputName", "wanted", "wants_name"]
+__all__ = ["AliasOfColumn", "CommonTable", "NewColumn", "OutputName", "wanted"]
 
 
 class AliasOfColumn:
@@ -27,26 +26,16 @@ class AliasOfColumn:
 
     def allowed(self, query: Query) -> Names:
         """Any."""
-        if query.by_name is None:
-            return Names(words_of(()), True, self.excluded)
-        known = (*query.outputs, *(query.result or ()))
-        return Names(words_of(()), True, self.excluded.union(one[0] or "" for one in known))
+        return Names(words_of(()), True, self.excluded)
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the name noted."""
         barred = name in self.excluded or name in query.system.undefinable or not name
-        barred = barred or not agrees(query, name, query.value)
         return None if barred else query._replace(name=name, label=("", 0))
 
     def suggested(self, query: Query) -> Iterable[str]:
         """What the query around waits for, else a letter."""
-        names = [name for name, kind in wanted(query) if stands_for(query.system, kind, query.value)][:1] or LETTERS
-        return [name for name in names if agrees(query, name, query.value)]
-
-
-def wants_name(query: Query) -> bool:
-    """Must a column that was read be named, or named otherwise than it is?"""
-    return bool(wanted(query)) or not agrees(query, query.name or None, query.value)
+        return [name for name, kind in wanted(query) if stands_for(query.system, kind, query.value)][:1] or LETTERS
 
 
 def wanted(query: Query) -> list[tuple[str, str]]:

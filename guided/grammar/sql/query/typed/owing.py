@@ -88,7 +88,7 @@ class Owing:
             if at.followed:
                 found += max(map(self._left, at.followed))
             found += sum(self._qualified(column) for column in at.distinct_on)
-            if (at.distinct_on or at.by_name is not None) and at.clause is Clause.SELECT:
+            if at.distinct_on and at.clause is Clause.SELECT:
                 # The column that is read may need another name than it has.
                 found += self._listed
         return found

@@ -91,7 +91,7 @@ def columns_of(query: Query) -> tuple[tuple[str | None, str], ...]:
     """The columns of a query that is whole."""
     result = query.result
     here = tuple((output.name, output.type) for output in query.outputs)
-    if result is None or query.by_name is not None:
+    if result is None:
         return tuple((name, settled(query.system, kind)) for name, kind in here)
     return tuple(
         (name, settled(query.system, common(query.system, kind, other) or kind))
@@ -136,8 +136,7 @@ def next_part(name: str, *, sorts: bool) -> Change:
 
     def change(query: Query) -> Query | None:
         result = columns_of(query) if query.result is not None else tuple((o.name, o.type) for o in query.outputs)
-        # INTERSECT would take of UNION BY NAME only the last part.
-        if reads_itself(query) or (name == "intersect" and "by name" in query.operators):
+        if reads_itself(query):
             return None
         # INTERSECT binds more tightly: mixed with others, literals would be of other types.
         mixed = bool(query.operators) and (name == "intersect") != ("intersect" in query.operators)

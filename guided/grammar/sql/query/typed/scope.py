@@ -245,8 +245,6 @@ class Query(NamedTuple):
     """Structs with a field each, of which no source may have the names: a column of its would come first."""
     digits: int = 0
     """Of a decimal that is a type, before its scale."""
-    by_name: bool | None = None
-    """Of a part of UNION BY NAME: must its columns have an order?"""
     computed: Computed = Computed.NOT
     amount: int = 0
     """Where that is computed: the digits of the expression that was read last (`typed.computed.digits`)."""

@@ -28,7 +28,6 @@ from guided.grammar.sql.query.typed.columns.catalog import Catalog
 from guided.grammar.sql.query.typed.columns.references import Qualifier
 from guided.grammar.sql.query.typed.columns.unsorted import MOST_POSITION, group_by_place, nameable_groups
 from guided.grammar.sql.query.typed.compounds.brackets import bracketed
-from guided.grammar.sql.query.typed.compounds.by_name import united_by_name
 from guided.grammar.sql.query.typed.compounds.tables import has_whole_table, whole_table
 from guided.grammar.sql.query.typed.compounds.values import values
 from guided.grammar.sql.query.typed.dialect import TypedDialect
@@ -60,8 +59,7 @@ def select(dialect: TypedDialect, catalog: Catalog) -> Node:
 
 def _compound(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule, one: Node, *, leads: bool) -> Node:
     """A query; ``leads`` says that its first part may be in brackets."""
-    selected = _core(dialect, catalog, body, query, one)
-    core = choice(selected, values(body), whole_table(catalog))
+    core = choice(_core(dialect, catalog, body, query, one), values(body), whole_table(catalog))
     inner = bracketed(catalog, query)
     part = choice(core, inner)
     operators = [
@@ -73,8 +71,6 @@ def _compound(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule, 
         for every in (False, True)
     ]
     more = seq(choice(*operators), part)
-    if dialect.system.from_first:
-        more = choice(more, united_by_name(selected))
     first = choice(core, seq(inner, more)) if leads else core
     order, limit = _order(dialect, body), _limit(dialect, query)
     return seq(maybe(_with(catalog, query)), first, Star(more), maybe(order), maybe(limit))
@@ -223,7 +219,7 @@ def _qualify(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Node, o
 def _items(dialect: TypedDialect, catalog: Catalog, body: Node) -> Node:
     alias, implied = Name(new_names.AliasOfColumn()), Name(new_names.AliasOfColumn(dialect.keywords))
     named = Choice(
-        (seq(), choice(seq(words("AS"), alias), implied)), lambda query: 1 if new_names.wants_name(query) else -1
+        (seq(), choice(seq(words("AS"), alias), implied)), lambda query: 1 if new_names.wanted(query) else -1
     )
     every = Name(Qualifier(catalog))
     but = (starred.but(catalog, body),) if dialect.system.all_columns else ()

@@ -55,8 +55,6 @@ RARE = [
     "replace",
     "percent",
     "positional",
-    "by",
-    "name",
 ]
 """Words and signs that lead to clauses which are rare where each terminal is as likely."""
 

@@ -33,12 +33,12 @@ def but(catalog: Catalog, body: Node) -> Node:
 
 def _may_exclude(query: Query) -> Query | None:
     """Behind ``*``, but where it stands for columns that are demanded."""
-    return query if query.goals is None and query.by_name is None else None
+    return query if query.goals is None else None
 
 
 def _may_replace(query: Query) -> Query | None:
     """Also where a column is awaited, whose type would be another."""
-    return query if _may_exclude(query) and query.awaiting is None else None
+    return query if query.goals is None and query.awaiting is None else None
 
 
 def _begin(query: Query) -> Query:

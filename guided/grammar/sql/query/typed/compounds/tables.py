@@ -19,8 +19,7 @@ def has_whole_table(catalog: Catalog) -> Change:
     schema = SchemaName(name)
 
     def change(query: Query) -> Query | None:
-        goals = tuple(settling(query.system, goal) for goal in query.goals or ())
-        if query.by_name is None and clauses.may_be_written(goals):
+        if clauses.may_be_written(tuple(settling(query.system, goal) for goal in query.goals or ())):
             return query
         begun = clauses.all_columns(query)
         return query if begun is not None and _some(begun, name, schema) else None

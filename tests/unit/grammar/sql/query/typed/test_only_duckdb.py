@@ -30,20 +30,7 @@ SELECT quantile_cont(day, [0.5])[1] - INTERVAL 1 DAY, quantile_cont(id, [0.5]) F
 SELECT quantile_cont(took, [0.9] ORDER BY id) FILTER (id > 1) FROM runs
 SELECT quantile_disc(tags[1], [0.5, 0.9]) OVER (ORDER BY id) FROM runs
 SELECT percentile_cont([0.25, 0.75]) WITHIN GROUP (ORDER BY took DESC), percentile_disc([0.5]) WITHIN GROUP (ORDER BY host) FROM runs
-SELECT id, host FROM runs UNION ALL BY NAME SELECT host, cost FROM hosts WHERE cost > 3 ORDER BY cost, 1
-SELECT * FROM runs UNION BY NAME SELECT * FROM hosts UNION BY NAME SELECT note FROM notes ORDER BY ALL LIMIT 10%
-FROM runs UNION ALL BY NAME FROM hosts
-FROM hosts SELECT id UNION ALL BY NAME FROM runs SELECT id, took AS cost
-SELECT id, NULL AS k FROM runs UNION BY NAME SELECT host, count(*) AS n FROM hosts GROUP BY host HAVING count(*) > 1
-SELECT host AS h FROM runs UNION BY NAME SELECT 'x' AS h, day FROM runs UNION SELECT note, '2024-01-01' FROM notes
-VALUES (1, 'x') UNION BY NAME SELECT 2.5 AS col0, day FROM runs EXCEPT SELECT 1, 'y', DATE '2024-01-01'
-WITH u AS (SELECT id, tags FROM runs UNION ALL BY NAME SELECT host AS "Host", id FROM hosts) SELECT tags[1], host FROM u
-FROM (SELECT id FROM runs UNION BY NAME SELECT host FROM runs) AS u(a, b) SELECT b, a + 1
-(SELECT id FROM runs LIMIT 3) UNION ALL BY NAME SELECT host FROM hosts ORDER BY host
-SELECT host FROM runs r WHERE EXISTS (SELECT r.id UNION ALL BY NAME SELECT h.host FROM hosts h WHERE h.id = r.id)
-WITH c AS (SELECT 1 AS id, 'x' AS host) SELECT id FROM runs UNION BY NAME SELECT * FROM c
 SELECT id AS k FROM runs UNION SELECT id AS h FROM hosts GROUP BY h ORDER BY k
-SELECT id AS k FROM runs UNION BY NAME SELECT id + 1 AS h FROM hosts GROUP BY h
 SELECT z.* EXCLUDE (note), h.* FROM notes z, hosts h
 SELECT n.* EXCLUDE note, 1 AS k FROM notes AS n
 SELECT h.id, notes.* EXCLUDE (note) FROM hosts h, notes ORDER BY ALL
@@ -69,16 +56,7 @@ SELECT quantile_cont(took, [0.5, 2]) FROM runs
 SELECT quantile_cont(took, [id]) FROM runs
 SELECT quantile_cont(host, [0.5]) FROM runs
 SELECT quantile_cont(took, [0.5]) + 1 FROM runs
-SELECT id, id FROM runs UNION BY NAME SELECT id FROM runs
-SELECT id FROM runs UNION BY NAME SELECT id, id FROM runs
-SELECT * FROM runs, hosts UNION BY NAME SELECT id FROM runs
-SELECT id FROM runs UNION BY NAME SELECT host FROM runs ORDER BY 3
-SELECT id FROM runs UNION BY NAME SELECT host FROM runs ORDER BY took
-SELECT id FROM runs UNION BY NAME SELECT host FROM runs UNION SELECT 1
-SELECT id FROM runs INTERSECT BY NAME SELECT id FROM hosts
-SELECT id FROM runs EXCEPT BY NAME SELECT id FROM hosts
 SELECT id AS k FROM runs UNION SELECT id AS h FROM hosts GROUP BY k
-SELECT id AS k FROM runs UNION BY NAME SELECT id + 1 AS h FROM hosts GROUP BY k
 SELECT z.* EXCLUDE (note) FROM notes z
 SELECT z.* EXCLUDE (note), y.* EXCLUDE (note) FROM notes z, notes y
 SELECT z.* EXCLUDE (note), * EXCLUDE (note) FROM notes z
@@ -91,17 +69,6 @@ SELECT note FROM notes, hosts POSITIONAL JOIN runs
 SELECT id FROM hosts WHERE EXISTS (SELECT note FROM notes POSITIONAL JOIN runs)
 SELECT quantile_disc(cost::DECIMAL(18, 12), [0.5]) FROM hosts
 SELECT quantile_cont(took, []) FROM runs
-SELECT id + 1 FROM runs UNION BY NAME SELECT host FROM runs
-SELECT id FROM runs UNION BY NAME SELECT count(*) FROM runs
-SELECT id FROM runs UNION BY NAME (SELECT host FROM runs)
-SELECT id FROM runs UNION BY NAME VALUES (1)
-SELECT id FROM runs UNION BY NAME SELECT *, 1 AS k FROM hosts
-SELECT id FROM runs UNION BY NAME SELECT * EXCLUDE (id) FROM hosts
-SELECT id FROM runs UNION BY NAME SELECT id FROM runs INTERSECT SELECT 3
-SELECT host FROM (SELECT id FROM runs UNION BY NAME SELECT host FROM runs)
-SELECT host FROM runs WHERE id IN (SELECT id FROM runs UNION BY NAME SELECT id FROM hosts)
-SELECT tags, id FROM runs UNION BY NAME SELECT cost AS tags, host FROM hosts
-SELECT day AS k FROM runs UNION BY NAME SELECT host AS k FROM runs
 SELECT z.* EXCLUDE (note), h.* EXCLUDE (cost) FROM notes z, hosts h
 """.strip().splitlines()
 
@@ -111,12 +78,6 @@ SELECT quantile_disc(DISTINCT host, [0.2
 SELECT percentile_disc([0.25, 0.5]) WITHIN GROUP (ORDER BY
 SELECT z.* EXCLUDE (note), h.* EXCLUDE (id), h.cost + 1 FROM notes z,
 SELECT z.* EXCLUDE (note), y.* EXCLUDE (note) FROM
-SELECT id FROM runs UNION BY NAME SELECT
-SELECT id FROM runs UNION BY NAME SELECT *
-SELECT id FROM runs UNION BY NAME SELECT 1 AS a, id, host AS
-SELECT id, took FROM runs UNION ALL BY NAME SELECT id AS a, id, host || day AS h, took
-SELECT id FROM runs UNION BY NAME FROM
-FROM hosts UNION BY NAME FROM runs SELECT host, host
 """.strip().splitlines()
 """What had no end, or might have none."""
 
