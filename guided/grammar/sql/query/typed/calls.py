@@ -475,6 +475,11 @@ def _window_function(dialect: TypedDialect, expression: Node, *shortest: str) ->
     return seq(name, _OPEN, choice(seq(), arguments(expression)), closed, over(dialect, expression), Action(end_kind))
 
 
+def _heard(text: str) -> Node:
+    """Keywords that tell expressions apart."""
+    return seq(words(text), Action(do.heard(text)))
+
+
 def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:
     """What has a spelling of its own."""
     text = seq(Action(do.begin(_texts(dialect)), _TO_COME), expression, Action(do.end))
@@ -486,11 +491,8 @@ def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:
     def result(name: str, label: str) -> Action:
         return Action(do.operand(name, (label, 2), _FIELD_DIGITS if name == "int8" else UNSURE))
 
-    def heard_word(word: str) -> Node:
-        return seq(words(word), Action(do.heard(word)))
-
     fields = [
-        seq(choice(*map(heard_word, names), Literal(LiteralForm.STRING, Field(names), hears=True)),
+        seq(choice(*map(_heard, names), Literal(LiteralForm.STRING, Field(names), hears=True)),
             words("FROM"), Action(do.begin(goal), _TO_COME), expression, Action(do.end), Action(do.allows_null),
             result(given, "extract"))
         for (goal, given), names in _fields(dialect).items()
