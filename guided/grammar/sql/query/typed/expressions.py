@@ -429,10 +429,7 @@ def _operand(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule) -
     ]  # fmt: skip
     numbers, strings, calls = numbers_of(dialect), strings_of(dialect), made(dialect, body)
     brackets = _bracketed(dialect, catalog, body, query)
-    # The last of them may hold a query.
-    opened = Choice(
-        (call(dialect, catalog, body), *brackets), lambda query: len(brackets) if wants_query(query) else -1
-    )
+    opened = Choice((call(dialect, catalog, body), *brackets), partial(_bracket, len(brackets)))
     options = (
         numbers[0], constants[1], strings[-1], constants[0], bare[1], qualified, *bare[2:], bare[0],
         *numbers[1:], *strings[:-1], constants[2], *moments, *typed, *spans,
@@ -455,7 +452,7 @@ def _operand(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule) -
     asking = next(place for place, one in enumerate(options) if isinstance(one, Seq) and one.parts[-1] is opened)
 
     def preferred(query: Query) -> int:
-        if wants_query(query):
+        if _bracket(0, query) >= 0:
             return asking
         if group := next_group(query):
             where, name = group
@@ -473,6 +470,19 @@ def _operand(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule) -
         return {"int4": 0, "bool": 1, "'text": 2, **held}.get(frames.soon(query.top), 3)
 
     return Choice(options, preferred)
+
+
+_LIST = 6
+"""The place of a list in brackets among what `_bracketed` gives, where the engine has such."""
+
+
+def _bracket(last: int, query: Query) -> int:
+    """Which bracket a text that ends soon has: the ``last``, which may hold a query, or a list in place of NULL."""
+    if wants_query(query):
+        return last
+    if not (query.no_null and query.system.lists) or frames.soon(query.top) != ANY_NULL:
+        return -1
+    return _LIST if all(name[0] == "_" for name in frames.target_types(query.top)) else -1
 
 
 def _bracketed(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule) -> list[Node]:
