@@ -36,9 +36,9 @@ __all__ = [
     "end_order_term",
     "end_value", "enter_count", "enter_lateral", "enter_recursive_table", "enter_source", "enter_table", "group_all",
     "grouped", "has_demanded", "has_none", "has_window", "is_emptied", "is_free", "is_of_distinct_on", "is_sortable",
-    "lacks_columns", "leave_count", "leave_source", "leave_table", "may_be_distinct", "may_be_written", "may_count",
-    "may_enter", "may_have_values", "may_join", "may_order", "may_star", "next_item", "order_all", "sees_none",
-    "settled_sources", "stands_for_demanded", "term_of", "wants_table",
+    "lacks_columns", "leave_count", "leave_source", "leave_table", "may_be_distinct", "may_be_lateral",
+    "may_be_written", "may_count", "may_enter", "may_have_values", "may_join", "may_order", "may_star", "next_item",
+    "order_all", "sees_none", "settled_sources", "stands_for_demanded", "term_of", "wants_table",
 ]  # fmt: skip
 
 _WHOLE = sum(BIT[name] for name in ("int2", "int4", "int8"))
@@ -81,7 +81,7 @@ def end_item(query: Query) -> Query | None:
     """The column is whole, with the name that was noted."""
     name = query.name or None
     kind = query.value
-    if name is not None and is_of_distinct_on(query, name) and (query.column or ("", ""))[1] != name:
+    if name is not None and is_of_distinct_on(query, name) and not _is_as_named(query, name):
         return None
     if query.distinct and query.system.distinct_settles and kind != UNKNOWN:
         kind = settled(query.system, kind)
@@ -100,6 +100,12 @@ def end_item(query: Query) -> Query | None:
         outputs=(*query.outputs, output), loose=frozenset(), tainted="", terms=frozenset(), name="", column=None,
         trace=None,
     )  # fmt: skip
+
+
+def _is_as_named(query: Query, name: str) -> bool:
+    """Is the column that was read one of that name, and no other column of the result goes by it?"""
+    alike = query.column is not None and query.column[1] == name
+    return alike and all(one.column == query.column for one in query.outputs if one.name == name)
 
 
 def is_of_distinct_on(query: Query, name: str) -> bool:
@@ -333,6 +339,11 @@ def enter_source(query: Query) -> Query | None:
 def may_enter(query: Query) -> Query | None:
     """Where a query may be a source: one that must be all of a table has a source itself."""
     return query if query.depth + wants_table(query) <= MOST_DEPTH else None
+
+
+def may_be_lateral(query: Query) -> Query | None:
+    """Where LATERAL may begin a query as a source: what is read so USING does not join."""
+    return None if _must_join(query) else query
 
 
 def enter_lateral(query: Query) -> Query | None:

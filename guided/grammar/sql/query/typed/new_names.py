@@ -58,9 +58,6 @@ def wanted(query: Query) -> list[tuple[str, str]]:
     # What waits without a qualifier as well USING makes one of two columns, which must be of one type.
     shared = {pending.column for pending in around.pending if pending.qualifier is None}
     there = bare_columns(around.sources).unique
-    if query.sees_parent:
-        # Behind LATERAL there is no USING.
-        found = {name: kind for name, kind in found.items() if not (name in shared and name in there)}
     for pending in around.pending:
         if pending.column in found and pending.column in shared:
             found[pending.column] = narrower(pending.type, found[pending.column])

@@ -251,7 +251,7 @@ def _sources(dialect: TypedDialect, catalog: Catalog, body: Node, query: Node) -
     if dialect.system.row_columns:
         functions = choice(functions, records(dialect, body))
     plain = choice(_source(dialect, catalog, query), seq(Action(clauses.is_free), functions))
-    lateral = _derived(dialect, query, lateral=True)
+    lateral = seq(Action(clauses.may_be_lateral), _derived(dialect, query, lateral=True))
     beside = choice(plain, lateral)
     joined = choice(_source(dialect, catalog, query, joined=True), lateral, functions)
     nullable = choice(_source(dialect, catalog, query, joined=True, nullable=True), lateral, functions)

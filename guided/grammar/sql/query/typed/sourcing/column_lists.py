@@ -10,7 +10,7 @@ from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query.relations import EVERY, LETTERS
 from guided.grammar.sql.query.typed import clauses
 from guided.grammar.sql.query.typed.dialect import TypedDialect
-from guided.grammar.sql.query.typed.relations import Relation, unnamed
+from guided.grammar.sql.query.typed.relations import Relation, bare_columns, unnamed
 from guided.grammar.sql.query.typed.scope import Query, wanting
 from guided.grammar.sql.query.typed.sourcing.tables import goes_by, with_source
 from guided.grammar.sql.query.typed.undecided import UNDECIDED, narrower, stands_for
@@ -42,7 +42,10 @@ def _waiting(query: Query, name: str) -> dict[str, str]:
     for pending in query.pending:
         if pending.qualifier == name and pending.column != EVERY:
             found[pending.column] = narrower(pending.type, found.get(pending.column, ""))
-    return found
+    # USING makes one of it and of what is there without a qualifier.
+    there = bare_columns(query.sources).unique
+    shared = {pending.column for pending in query.pending if pending.qualifier is None} & there.keys()
+    return {name: there[name][1] if name in shared else kind for name, kind in found.items()}
 
 
 def _fits(query: Query, name: str, *, joined: bool) -> bool:

@@ -25,10 +25,13 @@ SELECT LOCALTIMESTAMP > - TIMESTAMPTZ
 (TABLE s OFFSET (WITH RECURSIVE e AS ((WITH
 ((TABLE s UNION ALL (WITH RECURSIVE e AS ((WITH
 SELECT a || 'x', x.day + x.
+SELECT x.name FROM t JOIN LATERAL (SELECT y.other
 """.strip().splitlines()
 DUCKDB = """
 FROM t QUALIFY\t
 SELECT count(*) FROM t QUALIFY\t
+SELECT 1 FROM t WHERE EXTRACT(YEAR FROM array_to_string(
+SELECT EXTRACT(MONTH FROM NULLIF(TRUE IS DISTINCT FROM array_transform(
 FROM t JOIN t AS
 FROM t RIGHT JOIN (TABLE t)
 FROM t SEMI JOIN t AS
@@ -51,6 +54,8 @@ NOWHERE = (
     "SELECT name FROM s JOIN s AS b ON",
     "SELECT x.id, name FROM t FULL JOIN t AS b ON",
     "SELECT id, x.id FROM t CROSS JOIN",
+    "SELECT id, x.id FROM t JOIN LATERAL (",
+    "SELECT name, x.name FROM s JOIN (TABLE s) x (a, b ",
 )
 """So deep no source could follow with a column, what defines a window has none, what is computed has no such operand,
 and of two columns of a name USING makes one, ON does not."""
@@ -70,6 +75,7 @@ SELECT CURRENT_TIMESTAMP + 0 ^ CAST('1' AS VARCHAR
 SELECT name ILIKE CURRENT_TIME - +
 SELECT ARRAY(VALUES (INT4RANGE(1,
 SELECT DISTINCT ON (lower) lower('')
+SELECT DISTINCT ON (name) x.name, name
 SELECT c FROM (SELECT DISTINCT ON (c)
 SELECT ARRAY[INT4RANGE(1,
 SELECT count(*), id FROM s GROUP BY GROUPING SETS ((CURRENT_DATE != + TIMESTAMPTZ
