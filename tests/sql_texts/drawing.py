@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,12 +20,36 @@ from guided.grammar.sql import DatabaseSchema
 from guided.grammar.sql.query.language import query_language
 from tests.unit.grammar.sql.query import random_queries
 
-__all__ = ["Asked", "Drawn", "asked", "by_ends", "by_masks", "by_model", "by_terminals", "by_tokens"]
+__all__ = [
+    "Asked", "Drawn", "asked", "by_beginnings", "by_ends", "by_masks", "by_model", "by_terminals", "by_tokens",
+]  # fmt: skip
 
 TRAINING = Path(__file__).parents[2] / "examples" / "train_nano"
 LITERALS = (
     "''", "'a'", "'it''s'", "'2020-01-01'", "'12'", "'2 days'", "'{}'", "'10:00'", "'true'", "'month'", "'2.5'", "'%Y'",
 )  # fmt: skip
+BEGINNINGS = """
+SELECT {a}, x.{a} FROM {t} JOIN
+SELECT {a}, x.{a} FROM {t} LEFT JOIN
+SELECT {a}, x.{a}, y.{b} FROM {t}
+SELECT x.{a}, {b} FROM
+SELECT x.*, y.{a} FROM {t} JOIN
+SELECT {a}, (SELECT x.{a}
+SELECT {a} FROM {t} WHERE EXISTS (SELECT {b}, x.{a} FROM {u} JOIN
+WITH c AS (SELECT {a}, x.{a} FROM {t} JOIN
+SELECT count(*), {a}
+SELECT {a}, {b}, count(*) FROM {t}
+SELECT count(*), x.{a}, {b}
+SELECT {a}, max({b}) FROM {t} GROUP BY {a} HAVING
+SELECT {a}, max({b}) FROM {t} GROUP BY {a} ORDER BY
+SELECT DISTINCT {a}, {b} FROM {t} ORDER BY
+SELECT {a}, rank() OVER (PARTITION BY x.{b}
+SELECT rank() OVER w, {a} FROM {t}
+SELECT {a} FROM {t} WHERE {b} IN (
+SELECT {a}, {b} FROM {t} UNION SELECT
+(SELECT {a}, x.{b} FROM
+""".strip().splitlines()
+"""Where random texts hardly get: ``{a}`` and ``{b}`` are columns of the table ``{t}``, ``{u}`` is any table."""
 BUDGETS = (40, 128)
 """The least and the largest, in tokens."""
 CUT = 96
@@ -46,11 +70,36 @@ def by_terminals(schema: DatabaseSchema, seed: int, n: int) -> Iterator[Drawn]:
     languages = [query_language(schema, forward=forward) for forward in (True, False)]
     for number in range(seed, seed + n):
         rng = random.Random(f"terminals/{number}")
-        yield _one_by_terminals(rng, languages[number % 2], rare=number % 4 > 1)
+        yield _one_by_terminals(rng, languages[number % 2], "", (3, 8, 15, 30, 60), rare=number % 4 > 1)
 
 
-def _one_by_terminals(rng: random.Random, language: AttributedLanguage, *, rare: bool) -> Drawn:
-    text, at = random_queries.begun(rng, language, rng.choice([3, 8, 15, 30, 60]), rare=rare)
+def by_beginnings(schema: DatabaseSchema, seed: int, n: int) -> Iterator[Drawn]:
+    """Up to 30 terminals behind one of `BEGINNINGS` that the language has, and what ends the text."""
+    random_queries.STRINGS = LITERALS
+    languages = [query_language(schema, forward=forward) for forward in (True, False)]
+    for number in range(seed, seed + n):
+        rng = random.Random(f"beginnings/{number}")
+        language = languages[number % 2]
+        begun = ""
+        while not begun:
+            begun = _beginning(rng, schema, language)
+        yield _one_by_terminals(rng, language, begun, (2, 4, 8, 15, 30), rare=number % 4 > 1)
+
+
+def _beginning(rng: random.Random, schema: DatabaseSchema, language: AttributedLanguage) -> str:
+    """One of `BEGINNINGS`, empty if it is not in the language."""
+    table, other = rng.choice(schema.tables), rng.choice(schema.tables)
+    names = [*rng.choices([one.name for one in table.columns], k=2), table.name, other.name]
+    a, b, t, u = (language.lexis.written(name) for name in names)
+    text = rng.choice(BEGINNINGS).format(a=a, b=b, t=t, u=u)
+    at = random_queries.read(language, language.start, text)
+    return text if at is not None and language.resolved(at) is not None else ""
+
+
+def _one_by_terminals(
+    rng: random.Random, language: AttributedLanguage, begun: str, most: Sequence[int], *, rare: bool
+) -> Drawn:
+    text, at = random_queries.begun(rng, language, rng.choice(most), text=begun, rare=rare)
     steps = text.count(" ") + 1
     try:
         rest = language.end(at)

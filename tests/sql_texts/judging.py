@@ -8,13 +8,22 @@ from typing import NamedTuple
 from guided import Vocabulary
 from guided.hf import load
 from tests.databases import Source
-from tests.sql_texts.drawing import Drawn, asked, by_ends, by_masks, by_model, by_terminals, by_tokens
+from tests.sql_texts.drawing import (
+    Drawn,
+    asked,
+    by_beginnings,
+    by_ends,
+    by_masks,
+    by_model,
+    by_terminals,
+    by_tokens,
+)
 from tests.sql_texts.engines import Verdict, opened
 from tests.sql_texts.schemas import database
 
 __all__ = ["DRAWN", "Judged", "judged"]
 
-DRAWN = ("terminals", "ends", "masks", "tokens", "model")
+DRAWN = ("terminals", "beginnings", "ends", "masks", "tokens", "model")
 QUESTIONS, TEXTS_OF_A_QUESTION = 32, 3
 """About one database, and drawn for each: a batch of 96 texts."""
 
@@ -40,6 +49,8 @@ def judged(
             texts = by_model(schema, about.questions, seed, TEXTS_OF_A_QUESTION, load())
         elif drawn == "ends":
             texts = by_ends(schema, seed, n)
+        elif drawn == "beginnings":
+            texts = by_beginnings(schema, seed, n)
         elif drawn in ("masks", "tokens"):
             by_vocabulary = by_masks if drawn == "masks" else by_tokens
             texts = by_vocabulary(schema, seed, n, vocabulary or load().vocabulary)

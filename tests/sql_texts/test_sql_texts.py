@@ -24,6 +24,13 @@ def test_masks_make_what_the_engine_prepares(dialect: str, databases: Databases)
         assert not drawn.dead and verdict is not Verdict.REFUSED, (drawn, said)
 
 
+@pytest.mark.timeout(3600 if ALL else 300)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_what_begins_unusually_ends_and_is_prepared(dialect: str, databases: Databases) -> None:
+    for drawn, verdict, said in judged(databases(dialect), dialect, "beginnings", 1, some(200, 40)):
+        assert not drawn.dead and verdict is not Verdict.REFUSED, (drawn, said)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("dialect", DIALECTS)

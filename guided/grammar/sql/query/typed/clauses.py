@@ -154,6 +154,9 @@ def admits(query: Query, name: str, kind: str, *, joined: bool = True) -> bool:
         return True
     if not all(suits(query, pending, kind) for pending in waiting):
         return False
+    # USING could not make one of it and of the column that waits with a qualifier.
+    if not is_sortable(kind) and any(one.column == name and one.qualifier is not None for one in query.pending):
+        return False
     bare = bare_columns(query.sources)
     if name in bare.ambiguous:
         return False

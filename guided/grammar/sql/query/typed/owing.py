@@ -15,7 +15,7 @@ from guided.grammar.sql.query.typed.columns.unsorted import MOST_POSITION, unsor
 from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.ending import Ending
 from guided.grammar.sql.query.typed.frames import Alternatives, Calling, Lambda, Operand
-from guided.grammar.sql.query.typed.relations import Relation
+from guided.grammar.sql.query.typed.relations import Relation, bare_columns
 from guided.grammar.sql.query.typed.row_values import Row
 from guided.grammar.sql.query.typed.scope import Clause, Column, Pending, Query, conflicts, needed, unbound
 from guided.grammar.sql.query.typed.types import settling
@@ -247,10 +247,13 @@ class Owing:
     def _sources(self, query: Query, missing: Iterable[Pending]) -> int:
         """What is enough for sub-queries that define what waits for sources, and for what else FROM must have."""
         bare = {one.column for one in query.pending if one.qualifier is None}
+        there = bare_columns(query.sources).unique
         types: dict[Column, int] = {}
         for pending in missing:
             column = (pending.qualifier, pending.column)
-            types[column] = max(types.get(column, 0), self._defined(pending.type))
+            # USING makes one of it and of what a source has, which are of one type.
+            kind = there[pending.column][1] if pending.column in bare and pending.column in there else pending.type
+            types[column] = max(types.get(column, 0), self._defined(kind))
         found = 0
         for qualifier in {where for where, _ in types}:
             found += self._source + (self._letter if qualifier is None else self._written(qualifier))

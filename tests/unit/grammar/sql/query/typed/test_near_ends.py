@@ -26,6 +26,7 @@ SELECT LOCALTIMESTAMP > - TIMESTAMPTZ
 ((TABLE s UNION ALL (WITH RECURSIVE e AS ((WITH
 SELECT a || 'x', x.day + x.
 SELECT x.name FROM t JOIN LATERAL (SELECT y.other
+SELECT day, x.day FROM s LEFT JOIN t
 """.strip().splitlines()
 DUCKDB = """
 FROM t QUALIFY\t
@@ -55,6 +56,7 @@ NOWHERE = (
     "SELECT x.id, name FROM t FULL JOIN t AS b ON",
     "SELECT id, x.id FROM t CROSS JOIN",
     "SELECT id, x.id FROM t JOIN LATERAL (",
+    "SELECT shape, x.shape FROM t ",
     "SELECT name, x.name FROM s JOIN (TABLE s) x (a, b ",
 )
 """So deep no source could follow with a column, what defines a window has none, what is computed has no such operand,
