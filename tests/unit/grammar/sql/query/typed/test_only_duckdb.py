@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.databases import Databases
-from tests.unit.grammar.sql.query import random_queries
 from tests.unit.grammar.sql.query.typed.test_everyday import judged_alike
+from tests.unit.grammar.sql.query.typed.test_near_ends import check_end
 
 TABLES = [
     "create table runs (id int, host varchar, took double, started timestamp, day date, tags varchar[])",
@@ -85,6 +85,4 @@ SELECT z.* EXCLUDE (note), y.* EXCLUDE (note) FROM
 def test_only_duckdb(databases: Databases) -> None:
     language = judged_alike(databases("duckdb").create(*TABLES), TAKEN, REFUSED, LEFT)
     for text in BEGUN:
-        at = random_queries.read(language, language.start, text)
-        assert at is not None, text
-        assert language.end(at) is not None, text
+        check_end(language, text)
