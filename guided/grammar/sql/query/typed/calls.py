@@ -155,11 +155,13 @@ class FunctionName:
         """All of the kind, or none."""
         if self._opened(query) is None:
             return Names(_NO_WORDS)
-        if self.kind == "scalar" and query.aggregated and query.system.volatile and not has_groups(query):
-            return Names(words_of(self._words.members - query.system.volatile))
+        words, system = self._words, query.system
+        if self.kind == "scalar" and query.aggregated and not has_groups(query):
+            # What the column has that is read must be a group, and none changes from call to call.
+            words = words_of(words.members - system.volatile)
         if not query.computed or self.kind != "scalar":
-            return Names(self._words)
-        members, system = self._words.members, query.system
+            return Names(words)
+        members = words.members
         names = members & system.computable.keys() if query.computed.is_whole else members - system.failing
         return Names(functions.giving(system, frozenset(names), frames.leading(query.top)))
 
@@ -172,8 +174,6 @@ class FunctionName:
         if found is None:
             return None
         if name in query.system.volatile:
-            if query.aggregated and not has_groups(query):
-                return None
             found = found._replace(tainted="volatile")
         found = do.without_null(found, name)
         return do.hear(found.pushed(Calling(name + self._behind)), name)

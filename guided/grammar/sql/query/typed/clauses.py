@@ -321,7 +321,7 @@ def cross(query: Query) -> Query | None:
 
 
 def _must_join(query: Query) -> bool:
-    """Is a source missing that only USING can join, since a name waits with it and without; or may no other follow?"""
+    """Must USING join a source that is missing, since a name waits with it and without?  Or may no other follow?"""
     waiting = {pending.column for pending in query.pending if pending.qualifier is None}
     apart = any(pending.column in waiting for pending in unbound(query) if pending.qualifier is not None)
     return apart or stands_for_demanded(query)
@@ -345,7 +345,7 @@ def may_enter(query: Query) -> Query | None:
 
 
 def may_be_lateral(query: Query) -> Query | None:
-    """Where LATERAL may begin a query as a source: what is read so USING does not join."""
+    """Where LATERAL may begin a query as a source, which USING never joins."""
     return None if _must_join(query) else query
 
 

@@ -428,8 +428,9 @@ def _operand(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule) -
         for form in dialect.span_forms
     ]  # fmt: skip
     numbers, strings, calls = numbers_of(dialect), strings_of(dialect), made(dialect, body)
-    brackets = _bracketed(dialect, catalog, body, query)
-    opened = Choice((call(dialect, catalog, body), *brackets), partial(_bracket, len(brackets)))
+    brackets, list_ = _bracketed(dialect, catalog, body, query)
+    last = len(brackets)
+    opened = Choice((call(dialect, catalog, body), *brackets), partial(_bracket, last, list_ + 1))
     options = (
         numbers[0], constants[1], strings[-1], constants[0], bare[1], qualified, *bare[2:], bare[0],
         *numbers[1:], *strings[:-1], constants[2], *moments, *typed, *spans,
@@ -452,7 +453,7 @@ def _operand(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule) -
     asking = next(place for place, one in enumerate(options) if isinstance(one, Seq) and one.parts[-1] is opened)
 
     def preferred(query: Query) -> int:
-        if _bracket(0, query) >= 0:
+        if _bracket(last, list_ + 1, query) >= 0:
             return asking
         if group := next_group(query):
             where, name = group
@@ -472,21 +473,17 @@ def _operand(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule) -
     return Choice(options, preferred)
 
 
-_LIST = 6
-"""The place of a list in brackets among what `_bracketed` gives, where the engine has such."""
-
-
-def _bracket(last: int, query: Query) -> int:
+def _bracket(last: int, list_: int, query: Query) -> int:
     """Which bracket a text that ends soon has: the ``last``, which may hold a query, or a list in place of NULL."""
     if wants_query(query):
         return last
     if not (query.no_null and query.system.lists) or frames.soon(query.top) != ANY_NULL:
         return -1
-    return _LIST if all(name[0] == "_" for name in frames.target_types(query.top)) else -1
+    return list_ if all(name[0] == "_" for name in frames.target_types(query.top)) else -1
 
 
-def _bracketed(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule) -> list[Node]:
-    """CASE, CAST, EXISTS, ARRAY and brackets."""
+def _bracketed(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule) -> tuple[list[Node], int]:
+    """CASE, CAST, EXISTS, ARRAY and brackets, and the place of a list among them, -1 where it is none by itself."""
     then = seq(words("THEN"), Action(alternatives.alternative()), body, Action(alternatives.end_alternative))
     when = seq(words("WHEN"), Action(alternatives.begin_when), body, Action(do.end), then)
     case = seq(
@@ -546,4 +543,5 @@ def _bracketed(dialect: TypedDialect, catalog: Catalog, body: Rule, query: Rule)
     if dialect.system.lists:
         found += [list_, try_cast, lambdas(dialect, catalog, body)]
     opened = Choice((inner, value), lambda query: 1 if wants_query(query) else -1)
-    return [*found, seq(Action(queries.may_open), _OPEN, opened)]
+    place = found.index(list_) if list_ in found else -1
+    return [*found, seq(Action(queries.may_open), _OPEN, opened)], place
