@@ -101,14 +101,14 @@ class Catalog:
         return any(relation.values for relation in self.relations.values())
 
     def columns_beside(self, used: frozenset[str]) -> Words:
-        """The columns of all relations that have some columns."""
-        if not used:
+        """What a qualifier has in the relations that have some columns; numbers of rows are among both."""
+        if not used and not self.row_names:
             return self.awaited
         found = self._beside.get(used)
         if found is None:
-            fitting = (relation for relation in self.relations.values() if used <= relation.names)
+            fitting = (relation for relation in self.relations.values() if used <= relation.named)
             found = self._beside[used] = words_of(
-                name for relation in fitting for name in relation.names - self.lost_names
+                name for relation in fitting for name in relation.named - self.lost_names
             )
         return found
 

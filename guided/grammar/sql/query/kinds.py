@@ -407,10 +407,10 @@ class TableName:
         found = []
         for qualifier in sorted({pending.qualifier for pending in missing if pending.qualifier is not None}):
             used = {pending.column for pending in missing if pending.qualifier == qualifier} - {EVERY}
-            if qualifier in names and used <= self._relation(query, qualifier).names:
+            if qualifier in names and used <= self._relation(query, qualifier).named:
                 found.append(qualifier)
             else:
-                fitting = [name for name in names if used <= self._relation(query, name).names]
+                fitting = [name for name in names if used <= self._relation(query, name).named]
                 found += sorted(fitting, key=lambda name: (len(name), name))[:1]
         bare = {pending.column for pending in missing if pending.qualifier is None}
         if bare:

@@ -164,6 +164,8 @@ def test_names_must_exist_at_once_without_forward_names(strict: AttributedLangua
     assert refusal(strict, "SELECT s.nmae FROM singer s") == len("SELECT s.n")
     assert refusal(strict, "SELECT s.country, s.year FROM singer s") == len("SELECT s.country, s.")
     assert refusal(strict, "SELECT s.name, t.year FROM singer s, concert t") is None
+    assert refusal(strict, "SELECT s.rowid, s.country, t.year, t.oid FROM singer s, concert t") is None
+    assert refusal(strict, "SELECT s.oid, s.nmae FROM singer s") == len("SELECT s.oid, s.n")
 
 
 @pytest.mark.parametrize("forward", [True, False])
@@ -261,6 +263,16 @@ def test_a_name_that_waits_for_a_sub_query_is_joined(language: AttributedLanguag
             at = language.step(at, byte)
         assert at is not None
         assert len(language.rest(at)) <= language.price(at)
+
+
+def test_a_table_without_such_a_column_binds_the_number_of_its_rows() -> None:
+    year = Table("year", (Column("rowid"), Column("a")), has_rowid=True)
+    language = query_language(DatabaseSchema((year, Table("b", (Column("c"),), has_rowid=True))))
+    # A second table with such a column would make the first name ambiguous: USING has none of b's.
+    begun_ = "SELECT rowid, x.rowid FROM year JOIN b CROSS JOIN json_each"
+    at = read(language, language.start, begun_)
+    assert at is not None and language.rest(at) == b"(1)a JOIN b x"
+    assert language.reads((begun_ + "(1)a JOIN b x").encode())
 
 
 @pytest.mark.parametrize("text", ["SELECT 1 FROM json_tree(json) JOIN ", "SELECT key FROM json_each('') JOIN "])
