@@ -31,8 +31,9 @@ AFTER_WORD = _WORD_BYTES | frozenset(b"'\"")
 AFTER_NUMBER = _WORD_BYTES | frozenset(b".")
 ONWARD = frozenset(range(256)) - AFTER_WORD
 """Bytes with which a token goes on behind a word in it."""
-_LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
 _DIGITS = frozenset(b"0123456789")
+_LETTERS = _WORD_BYTES - _DIGITS - frozenset(b"$") - frozenset(range(0x80, 0xC2))
+"""First bytes of words, of UTF-8 those that begin a character."""
 _STRING = ord("'")
 _NUMBER_BYTES = b"0123456789.+-abcdefABCDEFxX_"
 """All that a number may hold in any dialect."""

@@ -384,9 +384,10 @@ class _Writing:
             self._free(walked.row, Reading.WORD)
             self._note(place, self._owed(text) + 2)
             if walked.crossings:
-                called = [crossing for crossing in crossings if crossing.text.endswith(b"(")]
+                # Of the listed ones those that no free name can be: calls, and names with other letters.
+                apart = [one for one in crossings if one.text.endswith(b"(") or not one.text.isascii()]
                 told, others = self._told(place, text, walked, AFTER_WORD)
-                crossings = called + told
+                crossings = apart + told
                 if others is not None:
                     self._behind_unheard(others, place, Lexeme(LexemeKind.WORD, UNHEARD), text)
         for crossing in dict.fromkeys(crossings):

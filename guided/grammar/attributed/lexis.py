@@ -105,11 +105,19 @@ class Lexis:
 
     def plain(self, words: Words, is_exact: bool = False) -> Words:
         """Those of some names that can be written without quotes."""
-        return _plain(words, self.reserved, is_exact)
+        return _plain(words, self, is_exact)
+
+    def is_plain(self, name: str, is_exact: bool = False) -> bool:
+        """Can a name be written without quotes?"""
+        if ascii_lower(name) in self.reserved or not (_PLAIN_IN_ANY_CASE if is_exact else _PLAIN).match(name):
+            return False
+        # Where names without quotes are folded and others are not, it depends on the server which letters beyond ASCII
+        # are: PostgreSQL folds them in an encoding of one byte a character.
+        return self.folds_quoted or name.isascii() or name == name.lower()
 
     def written(self, name: str) -> str:
-        """A folded name as it is written, in quotes where it needs them."""
-        if is_called(name) or (_PLAIN.match(name) and name not in self.reserved and len(name) <= MOST_NAME):
+        """A folded name as it is written, in quotes where it needs them: a new one does for letters beyond ASCII."""
+        if is_called(name) or (name.isascii() and self.is_plain(name) and len(name) <= MOST_NAME):
             return name
         quote = self.quotes[0]
         return quote + name.replace(quote, quote + quote) + quote
@@ -127,9 +135,10 @@ class Lexis:
         return self.hexadecimal and _HEXADECIMAL.match(text) is not None
 
 
-_PLAIN = re.compile(r"[a-z_][a-z0-9_]*\Z")
+_PLAIN = re.compile(r"[^\W\dA-Z][^\WA-Z]*\Z")
 _CALLED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\(\Z")
-_PLAIN_IN_ANY_CASE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_PLAIN_IN_ANY_CASE = re.compile(r"[^\W\d]\w*\Z")
+"""Letters and digits of any script: engines take every character beyond ASCII for a part of a name."""
 
 
 def is_called(name: str) -> bool:
@@ -146,11 +155,8 @@ _LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
 
 @lru_cache(maxsize=4096)
-def _plain(words: Words, reserved: frozenset[str], is_exact: bool) -> Words:
-    plain = _PLAIN_IN_ANY_CASE if is_exact else _PLAIN
-    return words_of(
-        word for word in words.members if is_called(word) or (plain.match(word) and ascii_lower(word) not in reserved)
-    )
+def _plain(words: Words, lexis: Lexis, is_exact: bool) -> Words:
+    return words_of(word for word in words.members if is_called(word) or lexis.is_plain(word, is_exact))
 
 
 def next_utf8(state: tuple[int, int, int], byte: int) -> tuple[int, int, int] | None:

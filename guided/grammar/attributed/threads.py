@@ -482,7 +482,8 @@ def _read(place: Place, lexeme: Lexeme, reserved: bool) -> list[Thread]:
             name = (written or text) if open_.terminal.is_exact else text
             # No name is empty, but a string may be.
             is_name = bool(name) or open_.terminal.spelled is Spelled.STRING
-            if is_name and (name in names.words or (names.free and not is_called(text))):
+            is_free = names.free and not is_called(text) and (kind is not LexemeKind.WORD or text.isascii())
+            if is_name and (is_free or name in names.words):
                 after = open_.terminal.kind.after(open_.attribute, name)
                 if after is not None:
                     found.append((open_.stack, after))
