@@ -10,7 +10,7 @@ from guided.grammar.attributed.words import Words, numbers_between, words_of
 from guided.grammar.sql.query import limits
 from guided.grammar.sql.query.kinds import read_atom
 from guided.grammar.sql.query.relations import ROW_NAMES
-from guided.grammar.sql.query.scope import Clause, Pending, Query, Taint, has_output, has_star, is_full, is_local, refer
+from guided.grammar.sql.query.scope import Clause, Pending, Query, Taint, has_alias, has_star, is_full, is_local, refer
 
 __all__ = [
     "AnyString",
@@ -160,11 +160,14 @@ class QuotedString:
         return Names(words_of(()), may_wait and query.held is None, ROW_NAMES)
 
     def after(self, query: Query, name: str) -> Query | None:
-        """The query behind it; a FROM that comes later must not make it an ambiguous column."""
-        if name in ROW_NAMES or has_output(query, name):
+        """The query behind it; a FROM that comes later must not make it an ambiguous column.
+
+        Alone it is a column of the result, which goes by its text.
+        """
+        if name in ROW_NAMES or has_alias(query, name):
             return None
         changed = refer(query, Pending(None, name, is_local(query), True))
-        return None if changed is None else read_atom(changed)
+        return None if changed is None else read_atom(changed, name or None)
 
     def suggested(self, query: Query) -> Iterable[str]:
         """None: a number is shorter."""

@@ -23,7 +23,7 @@ from guided.grammar.sql.query.relations import EVERY, ROW_NAMES, Bare, Relation,
 __all__ = [
     "Call", "CallKind", "Clause", "Item", "Mixture", "Output", "Pending", "Query", "Recursion", "Taint", "Window",
     "WindowNeed", "WindowUse", "aliases", "bare_names", "barred_below", "barred_by_star", "bind", "clashing",
-    "conflicts", "has_output", "has_star", "has_windows", "is_barred", "is_demanded", "is_full", "is_local", "is_part",
+    "conflicts", "has_alias", "has_star", "has_windows", "is_barred", "is_demanded", "is_full", "is_local", "is_part",
     "knows", "must_be_whole", "refer", "unbound", "used_of", "waiting_among", "waiting_names",
 ]  # fmt: skip
 
@@ -309,9 +309,9 @@ def aliases(output: Output, most: Taint) -> frozenset[str]:
 
 
 @gathered("outputs", False)
-def has_output(output: Output, name: str) -> bool:
-    """Has a column of the result a name?"""
-    return output.name == name
+def has_alias(output: Output, name: str) -> bool:
+    """Was a name given to a column of the result?"""
+    return output.is_alias and output.name == name
 
 
 @gathered("pending", frozenset[str]())

@@ -73,6 +73,9 @@ SELECT[name]FROM[main].[singer]AS[a[0]JOIN[concert][c]USING([name])WHERE[a[0].[a
 WITH [c d]([x], [[]) AS (SELECT 1, 2) SELECT [x][y], 1[z], 'a'[a b] FROM [C D] WHERE [[] IN (1)
 SELECT sum(age) OVER W, name COLLATE [NoCase] FROM singer WINDOW w AS ()
 SELECT [rowid], singer.[OID] FROM [singer]
+SELECT x FROM (SELECT "x" FROM singer UNION SELECT 2)
+SELECT name, x.* FROM singer JOIN (SELECT "name") x USING (name)
+SELECT "x", "x" FROM singer ORDER BY "x"
 SELECT 0x1F, -0XfFffFFFffFff, age & 0xE+1, 0xE-0x2e FROM singer WHERE age IN (0x0, 0x00a) ORDER BY age + 0x9
 """.strip().splitlines()
 
@@ -92,6 +95,10 @@ SELECT b.name FROM singer a JOIN concert b USING (name) UNION SELECT 1 ORDER BY 
 SELECT name FROM singer LIMIT age
 SELECT name FROM singer LIMIT (SELECT singer.age)
 SELECT rank() OVER w FROM singer
+SELECT name, x.* FROM singer JOIN (SELECT "name") x
+SELECT "x" UNION SELECT 2 ORDER BY x
+SELECT "x" ORDER BY x
+SELECT x FROM (SELECT +"x")
 SELECT rank() OVER w FROM singer WINDOW w AS (ORDER BY age ROWS 1 PRECEDING), v AS (w)
 SELECT rank() OVER (w) FROM singer WINDOW w AS (ORDER BY age ROWS 1 PRECEDING)
 SELECT rank() OVER (w ORDER BY age) FROM singer WINDOW w AS (ORDER BY age)
