@@ -50,7 +50,14 @@ def may_nest(query: Query) -> Query | None:
 
 def _is_barred(query: Query) -> bool:
     """Does the engine take no query here?"""
-    return _is_counted_in_a_list(query) or bool(query.system.lists and frames.parameters(query.around))
+    if not query.system.lists:
+        return False
+    return _is_counted_in_a_list(query) or _is_lateral(query) or bool(frames.parameters(query.around))
+
+
+def _is_lateral(query: Query) -> bool:
+    """Is it the condition of a join with what uses the sources before?  DuckDB has no query there."""
+    return query.system.lists and query.clause is Clause.ON and query.sources[-1].is_lateral
 
 
 def _is_counted_in_a_list(query: Query) -> bool:
@@ -58,10 +65,8 @@ def _is_counted_in_a_list(query: Query) -> bool:
 
     A query there could not name the columns of the one around.
     """
-    return (
-        query.system.lists
-        and query.is_local
-        and any(isinstance(frame, Operand) and frame.no_query for frame in (*query.around, query.frame))
+    return query.is_local and any(
+        isinstance(frame, Operand) and frame.no_query for frame in (*query.around, query.frame)
     )
 
 
@@ -71,8 +76,8 @@ def enter_list(query: Query) -> Query | None:
 
 
 def may_quantify(query: Query) -> Query | None:
-    """Where ANY or ALL may stand: an array or a query may follow."""
-    return query if begin_any(query) or enter_any(query) else None
+    """Where ANY or ALL may stand: an array, of which DuckDB makes a query, or a query may follow."""
+    return query if not _is_lateral(query) and (begin_any(query) or enter_any(query)) else None
 
 
 def enter_any(query: Query) -> Query | None:

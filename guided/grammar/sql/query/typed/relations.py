@@ -65,6 +65,8 @@ class Source(NamedTuple):
     relation: Relation
     merged: tuple[str, ...] = ()
     """In the order in which USING has them."""
+    is_lateral: bool = False
+    """May it use the sources before it?"""
 
 
 def unnamed(place: int) -> str:

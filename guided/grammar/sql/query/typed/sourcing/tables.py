@@ -15,9 +15,8 @@ from guided.grammar.sql.query.typed.scope import Query, suits, wanting
 from guided.grammar.sql.query.typed.sourcing.full_joins import joins
 
 __all__ = [
-    "AliasOfSource", "MergedColumn", "SchemaName", "TableName", "goes_by", "halved", "may_be_nullable", "may_merge",
-    "may_merge_any", "mergeable",
-    "unjoined", "wants_alias", "with_source", "without_alias",
+    "AliasOfSource", "MergedColumn", "SchemaName", "TableName", "goes_by", "halved", "lateral", "may_be_nullable",
+    "may_merge", "may_merge_any", "mergeable", "unjoined", "wants_alias", "with_source", "without_alias",
 ]  # fmt: skip
 
 
@@ -161,6 +160,12 @@ def with_source(query: Query, name: str) -> Query | None:
     return query._replace(sources=(*query.sources, Source(name, query.relation)), name="", relation=None, crossed=False)
 
 
+def lateral(query: Query) -> Query:
+    """The last source may use those before it."""
+    *before, last = query.sources
+    return query._replace(sources=(*before, last._replace(is_lateral=True)))
+
+
 def halved(query: Query) -> Query:
     """Behind SEMI and ANTI."""
     return query._replace(half=len(query.sources))
@@ -207,6 +212,8 @@ def wants_alias(query: Query) -> bool:
         return True
     if query.name in waiting:
         return False
+    if any(goes_by(query, name) for name in waiting):
+        return True
     bare = {pending.column for pending in wanting(query) if pending.qualifier is None}
     return bool(waiting) and not bare & query.relation.types.keys()
 

@@ -161,6 +161,13 @@ def test_a_column_that_no_query_can_name_is_of_a_table(dialect: str, begun: str)
     check_end(query_language(DatabaseSchema(tables, dialect=dialect)), begun)
 
 
+@pytest.mark.parametrize("dialect", ["postgresql", "duckdb"])
+def test_a_table_that_has_all_names_goes_by_the_one_that_waits(dialect: str) -> None:
+    # By its own name it would leave a column for a second one, which has the first again; as lists, not for USING.
+    tables = (Table("t", (Column("current_date", "DATE"), Column("shape", "XML"))),)
+    check_end(query_language(DatabaseSchema(tables, dialect=dialect)), 'SELECT shape, x."current_date" FROM')
+
+
 def check_end(language: AttributedLanguage, text: str) -> None:
     at = random_queries.read(language, language.start, text)
     assert at is not None

@@ -35,6 +35,7 @@ SELECT z.* EXCLUDE (note), h.* FROM notes z, hosts h
 SELECT n.* EXCLUDE note, 1 AS k FROM notes AS n
 SELECT h.id, notes.* EXCLUDE (note) FROM hosts h, notes ORDER BY ALL
 SELECT z.* EXCLUDE (note), * FROM notes z
+SELECT g FROM runs r JOIN LATERAL (SELECT r.id AS g) x ON g IN (1, 2) JOIN hosts h ON h.id = (SELECT 1) AND h.id = ANY([1])
 """.strip().splitlines()
 REFUSED = """
 SELECT host FROM runs LIMIT 101%
@@ -60,6 +61,11 @@ SELECT id AS k FROM runs UNION SELECT id AS h FROM hosts GROUP BY k
 SELECT z.* EXCLUDE (note) FROM notes z
 SELECT z.* EXCLUDE (note), y.* EXCLUDE (note) FROM notes z, notes y
 SELECT z.* EXCLUDE (note), * EXCLUDE (note) FROM notes z
+SELECT g FROM runs r JOIN LATERAL (SELECT r.id AS g) x ON g = ANY([1])
+SELECT g FROM runs r LEFT JOIN LATERAL (SELECT r.id AS g) x ON (g <> ALL([1])) IS TRUE
+SELECT g FROM runs JOIN generate_series(runs.id) x(g) ON EXISTS (SELECT 1)
+SELECT g FROM runs JOIN generate_series(runs.id) x(g) ON g = (SELECT 1)
+SELECT g FROM runs JOIN unnest(runs.tags) x(g) ON host IN (SELECT host FROM hosts)
 """.strip().splitlines()
 LEFT = """
 SELECT host FROM runs WHERE id IN (SELECT id FROM hosts LIMIT 10%)
@@ -70,6 +76,7 @@ SELECT id FROM hosts WHERE EXISTS (SELECT note FROM notes POSITIONAL JOIN runs)
 SELECT quantile_disc(cost::DECIMAL(18, 12), [0.5]) FROM hosts
 SELECT quantile_cont(took, []) FROM runs
 SELECT z.* EXCLUDE (note), h.* EXCLUDE (cost) FROM notes z, hosts h
+SELECT g FROM runs JOIN generate_series(3) x(g) ON g = (SELECT 1)
 """.strip().splitlines()
 
 BEGUN = """
