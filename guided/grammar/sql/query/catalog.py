@@ -15,7 +15,7 @@ from guided.grammar.sql.schema import Table
 MOST_VALUE = 120
 """Bytes of a value, quotes and what they double among them: a column with a longer one is compared with any string."""
 
-__all__ = ["Catalog", "Function"]
+__all__ = ["Catalog", "Function", "written_bytes"]
 
 
 @dataclass(frozen=True)
@@ -119,6 +119,11 @@ class Catalog:
     def functions_of(self, kind: CallKind) -> dict[str, Function]:
         """The functions of a kind, by name."""
         return {function.name: function for function in self.functions if function.kind is kind}
+
+
+def written_bytes(names: Words) -> int:
+    """The most bytes that one of some names has, in quotes."""
+    return 2 + max((len(name) + name.count(b'"') for name in names.sorted), default=0)
 
 
 def _may_hold(values: tuple[str, ...], lexis: Lexis) -> bool:

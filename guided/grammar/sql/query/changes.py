@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from guided.grammar.attributed.watched import asked, gathered, grown, later
 from guided.grammar.sql.query import limits
-from guided.grammar.sql.query.kinds import can_derive, may_be_named, mergeable, own_source, with_source
+from guided.grammar.sql.query.names.columns import may_be_named
+from guided.grammar.sql.query.names.sources import can_derive, mergeable, own_source, with_source
 from guided.grammar.sql.query.nesting import Binding
 from guided.grammar.sql.query.outer_joins import starred_names
 from guided.grammar.sql.query.relations import EVERY, Relation, Source, bare_columns, mergeable_names

@@ -8,7 +8,7 @@ from guided.grammar.attributed.lexis import Lexis
 from guided.grammar.attributed.nodes import Names
 from guided.grammar.attributed.words import Words, numbers_between, words_of
 from guided.grammar.sql.query import limits
-from guided.grammar.sql.query.kinds import read_atom
+from guided.grammar.sql.query.operands import read_atom
 from guided.grammar.sql.query.relations import ROW_NAMES
 from guided.grammar.sql.query.scope import Clause, Pending, Query, Taint, has_alias, has_star, is_full, is_local, refer
 

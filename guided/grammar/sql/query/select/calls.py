@@ -7,7 +7,7 @@ from functools import partial
 from guided.grammar.attributed.nodes import Action, Name, Node, Sign, Spelled, choice, listed, maybe, seq, words
 from guided.grammar.sql.query import changes as do
 from guided.grammar.sql.query.catalog import Function
-from guided.grammar.sql.query.function_names import FunctionName
+from guided.grammar.sql.query.names.functions import FunctionName
 from guided.grammar.sql.query.scope import CallKind
 from guided.grammar.sql.query.select.parts import Parts
 from guided.grammar.sql.query.select.windows import over

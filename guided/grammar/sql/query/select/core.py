@@ -19,7 +19,7 @@ from guided.grammar.attributed.nodes import (
     words,
 )
 from guided.grammar.sql.query import changes as do
-from guided.grammar.sql.query import kinds
+from guided.grammar.sql.query.names import columns
 from guided.grammar.sql.query.scope import Clause, bind
 from guided.grammar.sql.query.select.parts import Parts
 from guided.grammar.sql.query.select.sources import sources
@@ -58,9 +58,9 @@ def core(parts: Parts) -> Node:
 
 def items(parts: Parts) -> Node:
     """The columns of the result."""
-    alias = Name(kinds.AliasOfColumn(parts.catalog))
-    implied = Name(kinds.AliasOfColumn(parts.catalog, parts.dialect.keywords))
-    quoted = Name(kinds.AliasOfColumn(parts.catalog), Spelled.STRING)
+    alias = Name(columns.AliasOfColumn(parts.catalog))
+    implied = Name(columns.AliasOfColumn(parts.catalog, parts.dialect.keywords))
+    quoted = Name(columns.AliasOfColumn(parts.catalog), Spelled.STRING)
     held = Literal(LiteralForm.STRING, AliasInQuotes(), hears=True)
     free = Action(may_be_any)
     texts = (seq(words("AS"), quoted), seq(free, words("AS"), held)) if parts.dialect.lexis.text_quotes else ()
@@ -75,11 +75,11 @@ def items(parts: Parts) -> Node:
         lambda query: 0,
     )
     begin = Action(do.begin_item)
-    more = Star(seq(begin, parts.comma, item), lambda query: bool(kinds.wanted_names(query)))
+    more = Star(seq(begin, parts.comma, item), lambda query: bool(columns.wanted_names(query)))
     return seq(begin, item, more)
 
 
 def _named(named: Node) -> Node:
     """A name for a column; a text that ends soon gives one where a query around waits for it."""
     assert isinstance(named, Choice)
-    return Choice(named.options, lambda query: 1 if kinds.wanted_names(query) else -1)
+    return Choice(named.options, lambda query: 1 if columns.wanted_names(query) else -1)

@@ -18,7 +18,7 @@ from guided.grammar.attributed.nodes import (
 )
 from guided.grammar.sql.query import changes as do
 from guided.grammar.sql.query import limits, rows, values
-from guided.grammar.sql.query.fixed_names import FixedName
+from guided.grammar.sql.query.names.fixed import FixedName
 from guided.grammar.sql.query.nesting import Binding
 from guided.grammar.sql.query.select.calls import call
 from guided.grammar.sql.query.select.parts import Parts

@@ -17,11 +17,12 @@ from guided.grammar.attributed.nodes import (
     words,
 )
 from guided.grammar.sql.query import changes as do
-from guided.grammar.sql.query import kinds, values
+from guided.grammar.sql.query import values
 from guided.grammar.sql.query.catalog import Catalog
 from guided.grammar.sql.query.dialect import Dialect
-from guided.grammar.sql.query.fixed_names import FixedName
 from guided.grammar.sql.query.literals import AnyString, HeldString, Number, QuotedString, WholeNumber
+from guided.grammar.sql.query.names import columns
+from guided.grammar.sql.query.names.fixed import FixedName
 
 __all__ = ["Parts"]
 
@@ -40,13 +41,13 @@ class Parts:
         self.whole = Literal(LiteralForm.NUMBER, WholeNumber())
         self.string = Literal(LiteralForm.STRING, AnyString())
         self.is_exact = dialect.lexis.keeps_case
-        self.bare = Name(kinds.BareColumn(catalog))
+        self.bare = Name(columns.BareColumn(catalog))
         quoted = Name(QuotedString(), Spelled.STRING)
         held = Name(HeldString(dialect.lexis), Spelled.STRING, is_exact=True)
         self.quoted = choice(quoted, held) if catalog.has_values else quoted
-        column = kinds.QualifiedColumn(catalog)
-        self.any_qualifier = Name(kinds.Qualifier(catalog), is_exact=self.is_exact)
-        self.qualifier = Name(kinds.Qualifier(catalog, column), is_exact=self.is_exact)
+        column = columns.QualifiedColumn(catalog)
+        self.any_qualifier = Name(columns.Qualifier(catalog), is_exact=self.is_exact)
+        self.qualifier = Name(columns.Qualifier(catalog, column), is_exact=self.is_exact)
         self.qualified = Name(column)
         collation = Name(FixedName("a collation", dialect.collations))
         self.collated = maybe(words("COLLATE"), self.when_held(values.no_column), collation)

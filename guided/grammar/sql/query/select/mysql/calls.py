@@ -20,9 +20,9 @@ from guided.grammar.attributed.nodes import (
 )
 from guided.grammar.sql.query import changes as do
 from guided.grammar.sql.query import windows as window
-from guided.grammar.sql.query.fixed_names import FixedName
-from guided.grammar.sql.query.function_names import FunctionName
 from guided.grammar.sql.query.literals import AnyString, Size
+from guided.grammar.sql.query.names.fixed import FixedName
+from guided.grammar.sql.query.names.functions import FunctionName
 from guided.grammar.sql.query.scope import CallKind, Mixture
 from guided.grammar.sql.query.select.mysql.parts import MysqlParts
 

@@ -8,7 +8,7 @@ from guided.grammar.attributed.nodes import Names
 from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query import limits
 from guided.grammar.sql.query.catalog import Function
-from guided.grammar.sql.query.kinds import has_taint, read_atom
+from guided.grammar.sql.query.operands import has_taint, read_atom
 from guided.grammar.sql.query.scope import Call, CallKind, Clause, Query, Taint, has_windows, is_local
 
 __all__ = ["FunctionName"]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from guided.grammar.attributed.nodes import Name, Names, Node, Sign, choice, seq
 from guided.grammar.attributed.words import words_of
-from guided.grammar.sql.query.kinds import TableName
+from guided.grammar.sql.query.names.sources import TableName
 from guided.grammar.sql.query.relations import Relation
 from guided.grammar.sql.query.scope import Query
 

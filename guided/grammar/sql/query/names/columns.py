@@ -1,39 +1,25 @@
-"""The kinds of names in a query: which may stand at a place, what they change, and which end a text soon."""
+"""Columns: with a qualifier and without, and the names that a query gives to those of its result."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import Enum
 
 from guided.grammar.attributed.nodes import Names
-from guided.grammar.attributed.watched import asked, gathered, grown, later
+from guided.grammar.attributed.watched import asked
 from guided.grammar.attributed.words import Words, union, words_of
 from guided.grammar.sql.query import limits
-from guided.grammar.sql.query.catalog import Catalog
-from guided.grammar.sql.query.outer_joins import starred_names
-from guided.grammar.sql.query.relations import (
-    EVERY,
-    LETTERS,
-    NOTHING,
-    ROW_NAMES,
-    Relation,
-    Source,
-    bare_columns,
-    mergeable_names,
-)
+from guided.grammar.sql.query.catalog import Catalog, written_bytes
+from guided.grammar.sql.query.names.relations import recursive, relation_of
+from guided.grammar.sql.query.operands import read_atom
+from guided.grammar.sql.query.relations import EVERY, LETTERS, ROW_NAMES
 from guided.grammar.sql.query.scope import (
     Clause,
-    Item,
-    Output,
     Pending,
     Query,
     Taint,
     aliases,
     bare_names,
-    barred_below,
     barred_by_star,
-    clashing,
-    has_output_of_all,
     has_star,
     is_full,
     is_local,
@@ -42,71 +28,13 @@ from guided.grammar.sql.query.scope import (
     refer,
     unbound,
     used_of,
-    waiting_among,
     waiting_names,
 )
 from guided.grammar.sql.query.values import read_column
 
-__all__ = [
-    "AliasOfColumn", "AliasOfSource", "BareColumn", "Joining", "MergedColumn", "QualifiedColumn",
-    "Qualifier", "TableName", "can_derive", "has_taint", "may_be_named", "mergeable", "own_source",
-    "read_atom", "waits_for_alias", "wanted_names", "wants_alias", "with_source",
-]  # fmt: skip
+__all__ = ["AliasOfColumn", "BareColumn", "QualifiedColumn", "Qualifier", "may_be_named", "wanted_names"]
 
 _PAIRS = tuple(first + second for first in LETTERS for second in "_qxz")
-
-
-def written_bytes(names: Words) -> int:
-    """The most bytes that one of some names has, in quotes."""
-    return 2 + max((len(name) + name.count(b'"') for name in names.sorted), default=0)
-
-
-@asked("item")
-def _is_fresh(query: Query) -> bool:
-    """Was nothing of the column read?"""
-    return query.item is Item.FRESH
-
-
-def read_atom(query: Query, name: str | None = None, taint: Taint = Taint.NONE, qualifier: str = "") -> Query:
-    """The query behind an operand; ``name`` is the column's when it is one, with its ``qualifier``."""
-    item: str | Item
-    if query.clause is Clause.SELECT or (query.clause is Clause.GROUP and query.laws.selected_first):
-        is_fresh = _is_fresh(query)
-        if query.laws.selected_first and is_fresh:
-            query = query._replace(item_of=qualifier)
-        # The number of a row has the name of the primary key, where that is the same.
-        is_named = name is not None and name not in ROW_NAMES
-        item = name if is_named and name is not None and is_fresh else Item.COMPLEX
-        taint = max(query.taint, taint, key=lambda one: one.value)
-        query = query._replace(item=item, taint=taint)
-    return query._replace(alone=False, name="", is_mixed=False, values=None, held=None)
-
-
-@gathered("outputs", False)
-def has_taint(output: Output, taints: tuple[Taint, ...]) -> bool:
-    """Holds a column of the result any of these?"""
-    return output.taint in taints
-
-
-def recursive(query: Query) -> dict[str, Relation]:
-    """The common table expression that is being defined, where it may be used: once, in no aggregate query."""
-    found = query.recursion
-    if found is None or found.relation is None or found.is_used or query.parent is None:
-        return {}
-    if has_taint(query, (Taint.AGGREGATE, Taint.WINDOW)):
-        return {}
-    return {found.name: found.relation}
-
-
-def relation_of(query: Query, catalog: Catalog, name: str) -> Relation | None:
-    """The relation of a name: a common table expression's, or the database's."""
-    within = recursive(query).get(name)
-    if within is not None:
-        return within
-    for known, relation in query.tables:
-        if known == name:
-            return relation
-    return catalog.relations.get(name)
 
 
 def _is_bound(query: Query, name: str) -> bool:
@@ -323,191 +251,6 @@ class QualifiedColumn:
         return short or (LETTERS[:1] if names.free else ())
 
 
-class Joining(Enum):
-    """What happens to columns of equal names."""
-
-    PLAIN = "they are two"
-    USING = "USING may make them one"
-    NATURAL = "they are one"
-
-
-class TableName:
-    """A relation in FROM."""
-
-    label = "a table"
-
-    def __init__(self, catalog: Catalog, joining: Joining) -> None:
-        self.catalog = catalog
-        self.joining = joining
-        self.price = written_bytes(catalog.tables)
-
-    def fits(self, query: Query, relation: Relation) -> bool:
-        """Does no name without a qualifier become ambiguous, and are there no more columns than demanded?"""
-        missing = query.missing_columns
-        if relation is NOTHING or (missing is not None and len(relation.columns) > missing):
-            return False
-        if query.sources and not limits.fits_columns(query, len(relation.columns)):
-            return False
-        if relation.names & barred_below(query, merging=self.joining is not Joining.PLAIN):
-            return False
-        if not query.sources:
-            return True
-        chain = query.sources[query.chain :]
-        if self.joining is Joining.NATURAL:
-            return not relation.names & bare_columns(chain).ambiguous
-        bare = bare_columns(query.sources)
-        twice = relation.names & (bare.unique | bare.ambiguous)
-        if self.joining is Joining.USING:
-            twice -= mergeable_names(chain, Source("", relation))
-        return not clashing(query, twice)
-
-    def allowed(self, query: Query) -> Names:
-        """All of which some FROM can be made."""
-        free = not query.sources or (self.joining is Joining.USING and self._merges_all(query))
-        barred = barred_below(query, merging=True)
-        if free and not query.tables and not barred and not has_star(query):
-            return Names(self.catalog.tables)
-        names = {*self.catalog.relations, *(name for name, _ in query.tables)}
-        found = (name for name in names if self.fits(query, self._relation(query, name)))
-        return Names(words_of(found))
-
-    def _merges_all(self, query: Query) -> bool:
-        """Can USING make one of whatever names two sources have?"""
-        return not (query.chain or self.catalog.hides or any(source.relation.hidden for source in query.sources))
-
-    def _relation(self, query: Query, name: str) -> Relation:
-        relation = relation_of(query, self.catalog, name)
-        assert relation is not None, name
-        return relation
-
-    def after(self, query: Query, name: str) -> Query | None:
-        """The query with the relation noted."""
-        relation = self._relation(query, name)
-        recursion = query.recursion
-        if recursion is not None and name in recursive(query):
-            recursion = recursion._replace(is_used=True)
-        return query._replace(name=name, relation=relation, recursion=recursion)
-
-    def suggested(self, query: Query) -> Iterable[str]:
-        """Relations that bind pending names; where none can, none (a sub-query will), and where none waits any."""
-        missing = unbound(query)
-        names = self.allowed(query).words.members
-        if query.missing_columns is not None:
-            # A sub-query has as many columns as are missing; of tables only one that has them, too.
-            names = frozenset(
-                name for name in names if len(self._relation(query, name).columns) == query.missing_columns
-            )
-        if not missing:
-            if self.joining is Joining.USING and query.is_distinct and has_output_of_all(query):
-                # USING would have to name all that is shared: a sub-query is shorter.
-                columns = bare_columns(query.sources)
-                shared = columns.unique | columns.ambiguous
-                names = frozenset(name for name in names if not self._relation(query, name).names & shared)
-            return sorted(names, key=lambda name: (len(name), name))[:4]
-        found = []
-        for qualifier in sorted({pending.qualifier for pending in missing if pending.qualifier is not None}):
-            used = {pending.column for pending in missing if pending.qualifier == qualifier} - {EVERY}
-            if qualifier in names and used <= self._relation(query, qualifier).named:
-                found.append(qualifier)
-            else:
-                fitting = [name for name in names if used <= self._relation(query, name).named]
-                found += sorted(fitting, key=lambda name: (len(name), name))[:1]
-        bare = {pending.column for pending in missing if pending.qualifier is None}
-        if bare:
-            covering = {name: len(bare & self._relation(query, name).names) for name in names}
-            best = sorted(
-                (name for name in covering if covering[name]), key=lambda name: (-covering[name], len(name), name)
-            )
-            found += best[:2]
-        if not found and (self.joining is Joining.NATURAL or (self.joining is Joining.PLAIN and not can_derive(query))):
-            # No sub-query may stand here, so a table must.
-            return sorted(names, key=lambda name: (len(name), name))[:1]
-        return found
-
-
-@asked("sources", "pending")
-def can_derive(query: Query) -> bool:
-    """May a sub-query that is not joined with USING be a source?  Only while nothing could become ambiguous by it."""
-    bare = bare_columns(query.sources)
-    return not waiting_among(query, bare.unique | bare.ambiguous)
-
-
-@asked("pending", "sources", "relation")
-def _awaited(query: Query) -> tuple[str, ...]:
-    """The names that wait for a source which the relation that was read can be."""
-    waiting = sorted({pending.qualifier for pending in unbound(query) if pending.qualifier is not None})
-    return tuple(name for name in waiting if _may_go_by(query, name))
-
-
-@asked("pending", "sources", "relation")
-def _may_go_by(query: Query, name: str) -> bool:
-    """May it be a source of this name?"""
-    assert query.relation is not None
-    return used_of(query, name) - {EVERY} <= query.relation.named and name not in query.own_names
-
-
-class AliasOfSource:
-    """The name that a relation goes by in FROM."""
-
-    label = "an alias"
-    price = 1
-
-    def __init__(self, catalog: Catalog, excluded: frozenset[str] = frozenset()) -> None:
-        self.catalog = catalog
-        self.excluded = excluded
-
-    def allowed(self, query: Query) -> Names:
-        """Names in use before FROM that fit, and any other."""
-        awaited = words_of(name for name in _awaited(query) if name not in self.excluded)
-        return Names(awaited, True, self.excluded)
-
-    def after(self, query: Query, name: str) -> Query | None:
-        """The query with the source."""
-        if name in self.excluded or not _may_go_by(query, name):
-            return None
-        return with_source(query, name)
-
-    def suggested(self, query: Query) -> Iterable[str]:
-        """What is awaited, else a letter."""
-        awaited = _awaited(query)[:1]
-        return awaited or [letter for letter in LETTERS if _may_go_by(query, letter)][:1]
-
-
-def wants_alias(query: Query) -> bool:
-    """Is a name awaited that the relation which was read can go by, and that is not its own?"""
-    return waits_for_alias(query) and all(pending.qualifier != query.name for pending in unbound(query))
-
-
-def waits_for_alias(query: Query) -> bool:
-    """Is a name awaited that the relation which was read can go by?"""
-    waiting = {pending.qualifier for pending in unbound(query) if pending.qualifier is not None}
-    bare = {pending.column for pending in unbound(query) if pending.qualifier is None}
-    return bool(waiting) and query.relation is not None and not bare & query.relation.names
-
-
-def with_source(query: Query, name: str) -> Query:
-    """The query with the relation that was read as a source."""
-    return grown(query, "sources", later(query, _RELATION, _source_of, name))._replace(name="", relation=None)
-
-
-_RELATION = frozenset(("relation",))
-_NAMED_RELATION = frozenset(("relation", "name"))
-
-
-def _source_of(query: Query, name: str) -> Source:
-    assert query.relation is not None
-    return Source(name, query.relation)
-
-
-def own_source(query: Query) -> Query:
-    """The query with the relation that was read as a source by its own name."""
-    return grown(query, "sources", later(query, _NAMED_RELATION, _own_source_of))._replace(name="", relation=None)
-
-
-def _own_source_of(query: Query) -> Source:
-    return _source_of(query, query.name)
-
-
 def may_be_named(query: Query, name: str) -> bool:
     """May the next column of the result have a name?"""
     if query.barred and name in query.barred:
@@ -565,34 +308,3 @@ def wanted_names(query: Query) -> frozenset[str]:
         # Its other columns must have names that nothing else has.
         return frozenset()
     return frozenset(names - {output.name for output in query.outputs})
-
-
-class MergedColumn:
-    """A column of USING: one that both sides have, and the left side once."""
-
-    label = "a column of both tables"
-
-    def __init__(self, catalog: Catalog) -> None:
-        self.price = written_bytes(catalog.columns)
-
-    def allowed(self, query: Query) -> Names:
-        """Those that are not merged yet."""
-        return Names(words_of(mergeable(query)))
-
-    def after(self, query: Query, name: str) -> Query | None:
-        """The query with the column merged."""
-        right = query.sources[-1]
-        merged = right._replace(merged=right.merged | {name})
-        return starred_names(query._replace(sources=(*query.sources[:-1], merged)))
-
-    def suggested(self, query: Query) -> Iterable[str]:
-        """Those that would be ambiguous, then others."""
-        waiting = waiting_names(query)
-        names = mergeable(query)
-        return sorted(names, key=lambda name: (name not in waiting, len(name), name))
-
-
-def mergeable(query: Query) -> frozenset[str]:
-    """The columns by which the last source can be joined with USING."""
-    *left, right = query.sources[query.chain :]
-    return mergeable_names(tuple(left), right) - right.merged
