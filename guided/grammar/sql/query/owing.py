@@ -5,8 +5,8 @@ from __future__ import annotations
 from guided.grammar.attributed.measures import Measure
 from guided.grammar.attributed.pricing import Rise
 from guided.grammar.sql.query.catalog import Catalog
-from guided.grammar.sql.query.relations import bare_columns
-from guided.grammar.sql.query.scope import Clause, Query, conflicts, has_star, unbound, waiting_names
+from guided.grammar.sql.query.relations import Having
+from guided.grammar.sql.query.scope import Clause, Query, conflicts, has_star, taken_names, unbound, waiting_names
 
 __all__ = ["Owing"]
 
@@ -19,6 +19,7 @@ class Owing:
 
     def __init__(self, catalog: Catalog, measure: Measure) -> None:
         text = measure.text
+        self._having = Having(relation.names for relation in catalog.relations.values())
         self._widest = catalog.widest
         self._name = measure.name
         self._quotes = text('""')
@@ -93,11 +94,12 @@ class Owing:
         found = sum(self._joined + 2 * self._name(group or "") for group in groups)
         found += sum(self._listed + 2 * self._name(pending.column) for pending in missing)
         found += sum(map(self._again, conflicts(query)))
-        if query.relation is not None and query.clause is Clause.FROM:
+        if query.clause is Clause.FROM and query.relation is not None:
             # USING must make one what the relation that was read has as well.
-            bare = bare_columns(query.sources)
-            both = waiting_names(query) & query.relation.names & (bare.unique | bare.ambiguous)
-            found += sum(map(self._again, both))
+            found += sum(map(self._again, taken_names(query) & query.relation.names))
+        elif query.clause is Clause.FROM and query.sources and self._having.is_in_each(taken_names(query)):
+            # No table is apart: a sub-query, or behind a schema a table that USING joins by all of them.
+            found += self._source + sum(map(self._again, taken_names(query)))
         if (query.needs_from and not query.sources) or query.missing_columns:
             found += self._source
         if query.relation is not None and query.clause is Clause.SELECT:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -10,8 +11,8 @@ from typing import NamedTuple
 from guided.grammar.attributed.words import Words
 
 __all__ = [
-    "EVERY", "LETTERS", "NOTHING", "ROW_NAMES", "Bare", "Relation", "Source", "bare_columns", "mergeable_names",
-    "starred",
+    "EVERY", "LETTERS", "NOTHING", "ROW_NAMES", "Bare", "Having", "Relation", "Source", "bare_columns",
+    "mergeable_names", "starred",
 ]  # fmt: skip
 
 EVERY = ""
@@ -96,6 +97,30 @@ def mergeable_names(left: tuple[Source, ...], right: Source) -> frozenset[str]:
     """The columns by which sources can be joined with another: hidden ones are not among them."""
     hidden = frozenset[str]().union(*(source.relation.hidden | source.relation.row_names for source in left))
     return (bare_columns(left).unique - hidden) & right.relation.visible
+
+
+class Having:
+    """Which of some relations have a column."""
+
+    def __init__(self, columns: Iterable[Iterable[str]]) -> None:
+        """``columns`` are those of each relation."""
+        self._by_column: dict[str, int] = {}
+        place = 0
+        for place, names in enumerate(columns, 1):
+            for name in names:
+                self._by_column[name] = self._by_column.get(name, 0) | 1 << place
+        self._every = (2 << place) - 2
+
+    def is_in_each(self, names: Iterable[str]) -> bool:
+        """Has each relation one of some names?
+
+        >>> Having([("a", "b"), ("b", "c")]).is_in_each(("a", "c"))
+        True
+        """
+        found = 0
+        for name in names:
+            found |= self._by_column.get(name, 0)
+        return found == self._every
 
 
 def starred(sources: tuple[Source, ...]) -> tuple[str | None, ...]:

@@ -24,7 +24,7 @@ __all__ = [
     "Call", "CallKind", "Clause", "Item", "Mixture", "Output", "Pending", "Query", "Recursion", "Taint", "Window",
     "WindowNeed", "WindowUse", "aliases", "bare_names", "barred_below", "barred_by_star", "bind", "clashing",
     "conflicts", "has_alias", "has_star", "has_windows", "is_barred", "is_demanded", "is_full", "is_local", "is_part",
-    "knows", "must_be_whole", "refer", "unbound", "used_of", "waiting_among", "waiting_names",
+    "knows", "must_be_whole", "refer", "taken_names", "unbound", "used_of", "waiting_among", "waiting_names",
 ]  # fmt: skip
 
 
@@ -538,6 +538,12 @@ def waiting_names(query: Query) -> frozenset[str]:
         bare = bare_columns(query.sources)
         return found | bare.unique | bare.ambiguous
     return found
+
+
+def taken_names(query: Query) -> frozenset[str]:
+    """Names that wait without a qualifier, and that a source has; USING makes one of each and of another source's."""
+    bare = bare_columns(query.sources)
+    return waiting_names(query) & (bare.unique | bare.ambiguous)
 
 
 @asked("pending", "sources")

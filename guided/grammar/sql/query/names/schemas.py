@@ -8,7 +8,7 @@ from guided.grammar.attributed.nodes import Name, Names, Node, Sign, choice, seq
 from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query.names.sources import TableName
 from guided.grammar.sql.query.relations import Relation
-from guided.grammar.sql.query.scope import Query
+from guided.grammar.sql.query.scope import Query, taken_names
 
 __all__ = ["table_name"]
 
@@ -38,8 +38,10 @@ class _TableOfSchema(TableName):
         return query._replace(name=name, relation=self.catalog.relations[name])
 
     def suggested(self, query: Query) -> Iterable[str]:
-        """The shortest."""
-        return sorted(self.allowed(query).words.members, key=lambda name: (len(name), name))
+        """The shortest, those first of which USING need not name a column."""
+        taken, relations = taken_names(query), self.catalog.relations
+        names = self.allowed(query).words.members
+        return sorted(names, key=lambda name: (not taken.isdisjoint(relations[name].names), len(name), name))
 
 
 class _SchemaName:

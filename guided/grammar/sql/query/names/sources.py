@@ -25,8 +25,8 @@ from guided.grammar.sql.query.scope import (
     Query,
     barred_below,
     clashing,
-    has_output_of_all,
     has_star,
+    taken_names,
     unbound,
     used_of,
     waiting_among,
@@ -114,11 +114,10 @@ class TableName:
                 name for name in names if len(self._relation(query, name).columns) == query.missing_columns
             )
         if not missing:
-            if self.joining is Joining.USING and query.is_distinct and has_output_of_all(query):
+            if self.joining is Joining.USING and query.sources:
                 # USING would have to name all that is shared: a sub-query is shorter.
-                columns = bare_columns(query.sources)
-                shared = columns.unique | columns.ambiguous
-                names = frozenset(name for name in names if not self._relation(query, name).names & shared)
+                taken = taken_names(query)
+                names = frozenset(name for name in names if taken.isdisjoint(self._relation(query, name).names))
             return sorted(names, key=lambda name: (len(name), name))[:4]
         found = []
         for qualifier in sorted({pending.qualifier for pending in missing if pending.qualifier is not None}):

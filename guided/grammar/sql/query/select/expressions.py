@@ -110,7 +110,9 @@ def _value(parts: Parts) -> Node:
 
 
 def _atom(parts: Parts) -> Node:
-    literal = choice(*map(words, parts.dialect.constants))
+    # TRUE is a column where a source has one of that name, and ambiguous where two have.
+    columns = parts.catalog.lost_names & parts.catalog.columns.members
+    literal = choice(*(words(one) for one in parts.dialect.constants if one.lower() not in columns))
     operand = Action(do.operand)
     apart = parts.when_held(values.no_column)
     case = seq(

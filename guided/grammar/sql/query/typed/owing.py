@@ -7,6 +7,7 @@ from typing import Any
 
 from guided.grammar.attributed.measures import Measure
 from guided.grammar.attributed.pricing import Rise
+from guided.grammar.sql.query.relations import Having
 from guided.grammar.sql.query.typed import frames
 from guided.grammar.sql.query.typed.alternatives import alike
 from guided.grammar.sql.query.typed.clauses import may_be_written, stands_for_demanded
@@ -18,6 +19,7 @@ from guided.grammar.sql.query.typed.frames import Alternatives, Calling, Lambda,
 from guided.grammar.sql.query.typed.relations import Relation, bare_columns
 from guided.grammar.sql.query.typed.row_values import Row
 from guided.grammar.sql.query.typed.scope import Clause, Column, Pending, Query, conflicts, needed, unbound
+from guided.grammar.sql.query.typed.sourcing.tables import taken_names
 from guided.grammar.sql.query.typed.types import settling
 from guided.grammar.sql.query.typed.undecided import example, is_undecided
 
@@ -32,6 +34,7 @@ class Owing:
     def __init__(self, dialect: TypedDialect, catalog: Catalog, measure: Measure) -> None:
         text = measure.text
         self._ending = ending = Ending(dialect, measure)
+        self._having = Having(relation.types for relation in catalog.relations.values())
         self._tables = {id(one) for of in (catalog.relations, *catalog.schemas.values()) for one in of.values()}
         self._widest = catalog.widest
         self._longest = max(map(measure.name, catalog.every_name), default=0)
@@ -76,6 +79,7 @@ class Owing:
                 found += self._sources(at, unbound(at)) + sum(
                     self._comma + self._written(name) for name in conflicts(at)
                 )
+                found += self._shared(at)
             if at.is_grouped:
                 found += self._place * unsorted_outputs(at)
                 found += self._grouped(needed(at) if at.bound and at.clause is not Clause.SELECT else _used(at))
@@ -278,6 +282,20 @@ class Owing:
             # GROUPING, whose column is still to come.
             found += self._source + self._column_to_come
         return found + (self._from if found and query.clause is Clause.SELECT else 0)
+
+    def _shared(self, query: Query) -> int:
+        """What is enough for a source that is read or to come, which may have a column that waits and is there."""
+        if query.clause is not Clause.FROM or not query.sources:
+            return 0
+        taken, found = taken_names(query), 0
+        if query.relation is not None:
+            taken &= query.relation.types.keys()
+        elif self._having.is_in_each(taken):
+            # No table is apart: a sub-query, or behind a schema a table that USING joins by all of them.
+            found = self._source + self._letter
+        else:
+            return 0
+        return found + sum(self._comma + self._written(name) for name in taken)
 
     def _defined(self, kind: str) -> int:
         """A column of a type, without its name."""

@@ -265,6 +265,15 @@ def test_a_name_that_waits_for_a_sub_query_is_joined(language: AttributedLanguag
         assert len(language.rest(at)) <= language.price(at)
 
 
+def test_true_is_no_word_where_a_table_has_a_column_of_that_name() -> None:
+    # It is that column where one source has it, and ambiguous where two have.
+    language = query_language(DatabaseSchema((Table("t", (Column("a"), Column("true"))), Table("s", (Column("a"),)))))
+    assert not language.reads(b"SELECT TRUE FROM t, t AS u")
+    assert not language.reads(b"SELECT a FROM t WHERE true")
+    for text in (b'SELECT "true", FALSE FROM t', b"SELECT t.`true` FROM t, s"):
+        assert language.reads(text)
+
+
 def test_a_table_without_such_a_column_binds_the_number_of_its_rows() -> None:
     year = Table("year", (Column("rowid"), Column("a")), has_rowid=True)
     language = query_language(DatabaseSchema((year, Table("b", (Column("c"),), has_rowid=True))))

@@ -16,7 +16,8 @@ from guided.grammar.sql.query.typed.sourcing.full_joins import joins
 
 __all__ = [
     "AliasOfSource", "MergedColumn", "SchemaName", "TableName", "goes_by", "halved", "lateral", "may_be_nullable",
-    "may_merge", "may_merge_any", "mergeable", "unjoined", "wants_alias", "with_source", "without_alias",
+    "may_merge", "may_merge_any", "mergeable", "taken_names", "unjoined", "wants_alias", "with_source",
+    "without_alias",
 ]  # fmt: skip
 
 
@@ -84,9 +85,12 @@ class TableName:
         missing = wanting(query)
         names = self.allowed(query).words.members
         named = self._named(query)
-        if not missing:
-            return sorted(names, key=lambda name: (len(name), name))[:4]
         found = []
+        if not missing:
+            # USING would have to name all that is shared: a sub-query is shorter.
+            taken = taken_names(query)
+            apart = (name for name in names if taken.isdisjoint(named[name].types))
+            found = sorted(apart, key=lambda name: (len(name), name))[:4]
         for qualifier in sorted({pending.qualifier for pending in missing if pending.qualifier is not None}):
             if qualifier in names and _has(named[qualifier], query, qualifier):
                 found.append(qualifier)
@@ -127,6 +131,13 @@ class SchemaName:
     def suggested(self, query: Query) -> Iterable[str]:
         """None: tables of the default schema need none, and a sub-query can have all columns; but where none can."""
         return self.allowed(query).words.members if clauses.wants_table(query) else ()
+
+
+def taken_names(query: Query) -> frozenset[str]:
+    """Names that wait without a qualifier, and that a source has; USING makes one of each and of another source's."""
+    bare = bare_columns(query.sources)
+    waiting = (pending.column for pending in query.pending if pending.qualifier is None)
+    return frozenset(name for name in waiting if name in bare.unique or name in bare.ambiguous)
 
 
 def _has(relation: Relation, query: Query, qualifier: str) -> bool:

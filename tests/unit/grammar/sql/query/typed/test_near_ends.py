@@ -168,6 +168,36 @@ def test_a_table_that_has_all_names_goes_by_the_one_that_waits(dialect: str) -> 
     check_end(query_language(DatabaseSchema(tables, dialect=dialect)), 'SELECT shape, x."current_date" FROM')
 
 
+BOTH = """
+SELECT alpha, beta FROM t JOIN
+SELECT alpha, beta FROM t LEFT JOIN s
+SELECT alpha, beta FROM s JOIN main.
+SELECT x.alpha, beta, alpha FROM t JOIN
+SELECT alpha, max(beta) FROM s JOIN
+SELECT alpha, beta FROM t WHERE alpha IN (SELECT beta FROM s JOIN t
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "mariadb", "postgresql", "duckdb"])
+@pytest.mark.parametrize("text", BOTH)
+def test_what_all_tables_have_is_joined_by_using_or_left_out(dialect: str, text: str) -> None:
+    both = tuple(Column(name, "INTEGER") for name in ("alpha", "beta"))
+    schema = DatabaseSchema((Table("t", both), Table("s", both)), dialect, default_schema="main")
+    for forward in (True, False):
+        check_end(query_language(schema, forward=forward), text)
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "mariadb", "postgresql", "duckdb"])
+def test_the_shortest_table_that_has_nothing_that_waits_is_joined(dialect: str) -> None:
+    tables = {"flights": ("uid", "airline"), "airports": ("code", "city")}
+    schema = tuple(Table(name, tuple(Column(one, "INTEGER") for one in of)) for name, of in tables.items())
+    language = query_language(DatabaseSchema(schema, dialect))
+    begun = "SELECT uid, airline FROM flights JOIN "
+    at = random_queries.read(language, language.start, begun)
+    assert at is not None and language.rest(at).startswith(b"airports")
+    check_end(language, begun)
+
+
 def check_end(language: AttributedLanguage, text: str) -> None:
     at = random_queries.read(language, language.start, text)
     assert at is not None
