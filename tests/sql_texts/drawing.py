@@ -48,6 +48,20 @@ SELECT rank() OVER w, {a} FROM {t}
 SELECT {a} FROM {t} WHERE {b} IN (
 SELECT {a}, {b} FROM {t} UNION SELECT
 (SELECT {a}, x.{b} FROM
+WITH c AS (SELECT {a}, {b} FROM {t}) SELECT x.{a}, {b} FROM
+WITH c AS (SELECT {a}, {b} FROM {t}) SELECT {a} FROM c JOIN
+WITH RECURSIVE c AS (SELECT {a} FROM {t} UNION
+SELECT {a}, x.{a}, y.{a} FROM
+SELECT x.{a} = y.{a} FROM {t} x JOIN {u}
+SELECT *, x.{a} FROM {t}
+SELECT {t}.*, {b} FROM
+SELECT {a} AS {b}, x.{b} FROM {t} x
+SELECT count(DISTINCT {a}), x.{b}
+SELECT sum({b}) OVER (ORDER BY {a}
+SELECT {a} FROM (SELECT {b} AS {a}, x.{b}
+SELECT x.{a} FROM {t} x JOIN {u} y ON x.{a} =
+SELECT {a} FROM {t} x WHERE x.{b} = (SELECT
+SELECT CASE WHEN {a} IS NULL THEN x.{b}
 """.strip().splitlines()
 """Where random texts hardly get: ``{a}`` and ``{b}`` are columns of the table ``{t}``, ``{u}`` is any table."""
 BUDGETS = (40, 128)

@@ -499,8 +499,9 @@ def refer(query: Query, pending: Pending, *, inner: bool = False) -> Query | Non
                 # Sources that come later must not make it ambiguous.
                 return grown(query._replace(is_joined=True), "pending", pending)
             return query
-        if optional and query.clause is Clause.ON:
-            query = grown(query, "pending", pending)
+        if query.clause is Clause.ON and not query.laws.comma_apart:
+            # A source that comes later may have it; two must not.
+            query = grown(query, "pending", pending._replace(optional=True))
     else:
         source = query.source(qualifier)
         if source is not None:

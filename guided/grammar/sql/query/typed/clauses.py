@@ -149,13 +149,12 @@ def admits(query: Query, name: str, kind: str, *, joined: bool = True) -> bool:
         return False
     if name in query.barred:
         return False
-    waiting = [pending for pending in query.pending if pending.qualifier is None and pending.column == name]
-    if not waiting:
+    waiting = [pending for pending in query.pending if pending.column == name]
+    if all(pending.qualifier is not None for pending in waiting):
         return True
-    if not all(suits(query, pending, kind) for pending in waiting):
-        return False
-    # USING could not make one of it and of the column that waits with a qualifier.
-    if not is_sortable(kind) and any(one.column == name and one.qualifier is not None for one in query.pending):
+    # With a qualifier it is the same column, or USING makes one of both.
+    is_merged = any(pending.qualifier is not None for pending in waiting)
+    if (is_merged and not is_sortable(kind)) or not all(suits(query, pending, kind) for pending in waiting):
         return False
     bare = bare_columns(query.sources)
     if name in bare.ambiguous:

@@ -75,6 +75,8 @@ SELECT sum(age) OVER W, name COLLATE [NoCase] FROM singer WINDOW w AS ()
 SELECT [rowid], singer.[OID] FROM [singer]
 SELECT x FROM (SELECT "x" FROM singer UNION SELECT 2)
 SELECT name, x.* FROM singer JOIN (SELECT "name") x USING (name)
+SELECT name FROM singer WHERE EXISTS (SELECT 1 FROM concert a JOIN concert b ON country = 'x', singer c)
+SELECT name FROM singer WHERE EXISTS (SELECT 1 FROM concert a JOIN concert b ON country = 'x' JOIN singer c JOIN singer d USING (country))
 SELECT "x", "x" FROM singer ORDER BY "x"
 SELECT 0x1F, -0XfFffFFFffFff, age & 0xE+1, 0xE-0x2e FROM singer WHERE age IN (0x0, 0x00a) ORDER BY age + 0x9
 """.strip().splitlines()
@@ -96,6 +98,7 @@ SELECT name FROM singer LIMIT age
 SELECT name FROM singer LIMIT (SELECT singer.age)
 SELECT rank() OVER w FROM singer
 SELECT name, x.* FROM singer JOIN (SELECT "name") x
+SELECT name FROM singer WHERE EXISTS (SELECT 1 FROM concert a JOIN concert b ON country = 'x', singer c, singer d)
 SELECT "x" UNION SELECT 2 ORDER BY x
 SELECT "x" ORDER BY x
 SELECT x FROM (SELECT +"x")

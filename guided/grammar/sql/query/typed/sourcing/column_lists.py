@@ -18,6 +18,8 @@ from guided.grammar.sql.query.typed.undecided import UNDECIDED, narrower, stands
 __all__ = ["alias_with_columns", "unlisted", "without_name"]
 
 _COMMA = Sign(",")
+_NO_TYPE = "?none"
+"""That of a column which must have two."""
 
 
 def alias_with_columns(dialect: TypedDialect, *, joined: bool = False) -> Node:
@@ -45,7 +47,10 @@ def _waiting(query: Query, name: str) -> dict[str, str]:
     # USING makes one of it and of what is there without a qualifier.
     there = bare_columns(query.sources).unique
     shared = {pending.column for pending in query.pending if pending.qualifier is None} & there.keys()
-    return {name: there[name][1] if name in shared else kind for name, kind in found.items()}
+    for name in shared & found.keys():
+        kind = there[name][1]
+        found[name] = kind if stands_for(query.system, found[name], kind) else _NO_TYPE
+    return found
 
 
 def _fits(query: Query, name: str, *, joined: bool) -> bool:

@@ -168,6 +168,19 @@ def test_a_table_that_has_all_names_goes_by_the_one_that_waits(dialect: str) -> 
     check_end(query_language(DatabaseSchema(tables, dialect=dialect)), 'SELECT shape, x."current_date" FROM')
 
 
+@pytest.mark.parametrize("dialect", ["postgresql", "duckdb"])
+def test_what_using_makes_one_is_of_one_type(dialect: str) -> None:
+    tables = (Table("t", (Column("k", "INTEGER"),)), Table("s", (Column("k", "BOOLEAN"),)))
+    language = query_language(DatabaseSchema(tables, dialect))
+    for text in ("SELECT k, x.k < TRUE FROM ", "SELECT k, (SELECT x.k < TRUE) FROM "):
+        # The column of t is no operand there, and no other makes one with it.
+        assert random_queries.read(language, language.start, text + "t") is None
+        assert language.reads((text + "s x").encode())
+        check_end(language, text)
+    assert language.reads(b"SELECT 1 FROM s x WHERE EXISTS (SELECT k FROM t WHERE x.k < TRUE)")
+    assert not language.reads(b"SELECT 1 FROM s WHERE (SELECT k, x.k < TRUE FROM t JOIN (SELECT 0) x(k) USING (k)) > 1")
+
+
 BOTH = """
 SELECT alpha, beta FROM t JOIN
 SELECT alpha, beta FROM t LEFT JOIN s
