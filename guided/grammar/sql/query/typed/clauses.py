@@ -38,7 +38,7 @@ __all__ = [
     "grouped", "has_demanded", "has_none", "has_window", "is_emptied", "is_free", "is_of_distinct_on", "is_sortable",
     "lacks_columns", "leave_count", "leave_source", "leave_table", "may_be_distinct", "may_be_lateral",
     "may_be_written", "may_count", "may_enter", "may_have_values", "may_join", "may_order", "may_star", "next_item",
-    "order_all", "sees_none", "settled_sources", "stands_for_demanded", "term_of", "wants_table",
+    "order_all", "sees_none", "settled_sources", "stands_for_demanded", "term_of", "wants_all", "wants_table",
 ]  # fmt: skip
 
 _WHOLE = sum(BIT[name] for name in ("int2", "int4", "int8"))
@@ -415,6 +415,12 @@ def group_all(query: Query) -> Query | None:
                 return None
             found = term_of(found, place)
     return found
+
+
+def wants_all(query: Query) -> bool:
+    """Are there columns to group, and does GROUP BY ALL have them all?"""
+    grouped_by_all = group_all(query) if needed(query) else None
+    return grouped_by_all is not None and not needed(grouped_by_all)
 
 
 def order_all(query: Query) -> Query | None:

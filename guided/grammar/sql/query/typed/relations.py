@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from guided.grammar.sql.query.typed.types import BIT, SORTABLE
 
-__all__ = ["Bare", "Relation", "Source", "bare_columns", "is_named", "starred", "unnamed"]
+__all__ = ["Bare", "Relation", "Source", "bare_columns", "have_column", "is_named", "starred", "unnamed"]
 
 _UNNAMED = "\0"
 
@@ -107,6 +107,12 @@ def bare_columns(sources: tuple[Source, ...]) -> Bare:
     ambiguous = frozenset(name for name, times in count.items() if times > 1)
     found.update((name, ("", found[name][1])) for name in merged if name in found)
     return Bare({name: where for name, where in found.items() if name not in ambiguous}, ambiguous)
+
+
+def have_column(sources: tuple[Source, ...], name: str | None) -> bool:
+    """Has a source a column of a name?  DuckDB takes it for what stands before a point, if no source is called so."""
+    bare = bare_columns(sources)
+    return name in bare.unique or name in bare.ambiguous
 
 
 def starred(sources: tuple[Source, ...], qualifier: str, *, shared_first: bool) -> list[tuple[str, str | None, str]]:

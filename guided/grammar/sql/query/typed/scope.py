@@ -14,7 +14,7 @@ from guided.grammar.attributed.records import quickly_replaced
 from guided.grammar.sql.query.relations import EVERY
 from guided.grammar.sql.query.typed.columns.traces import BREAK, left_of_groups, outside_groups
 from guided.grammar.sql.query.typed.frames import UNKNOWN, Operand
-from guided.grammar.sql.query.typed.relations import Relation, Source, bare_columns, starred
+from guided.grammar.sql.query.typed.relations import Relation, Source, bare_columns, have_column, starred
 from guided.grammar.sql.query.typed.system import TypeSystem
 from guided.grammar.sql.query.typed.types import BIT, SORTABLE
 from guided.grammar.sql.query.typed.undecided import is_undecided, members_of, stands_for
@@ -514,7 +514,7 @@ def bind(query: Query) -> Query | None:
     after = query._replace(pending=frozenset(), bound=True, clause=Clause.WHERE, relation=None, name="")
     for pending in sorted(missing, key=str):
         outside = after.outside
-        if outside is None or pending.local:
+        if outside is None or pending.local or (query.system.lists and have_column(query.sources, pending.qualifier)):
             return None
         changed = refer(outside, pending)
         if changed is None:

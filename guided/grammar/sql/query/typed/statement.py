@@ -203,7 +203,9 @@ def _group(dialect: TypedDialect, catalog: Catalog, body: Node) -> Node:
     having = seq(words("HAVING"), Action(clauses.begin_having), body, Action(clauses.end_having))
     listed_terms = seq(term, Star(seq(_COMMA, term), lacks))
     if dialect.system.all_columns:
-        listed_terms = choice(listed_terms, seq(Action(clauses.group_all), words("ALL")))
+        every = seq(Action(clauses.group_all), words("ALL"))
+        # It is shorter than any column, and bounds count on that.
+        listed_terms = Choice((listed_terms, every), lambda query: 1 if clauses.wants_all(query) else -1)
     group_by = seq(Action(clauses.begin_group), words("GROUP BY"), listed_terms, Action(clauses.grouped), maybe(having))
     return choice(Action(clauses.grouped), group_by, seq(Action(clauses.all_rows), having))
 
@@ -258,8 +260,7 @@ def _sources(dialect: TypedDialect, catalog: Catalog, body: Node, query: Node) -
     nullable = choice(_source(dialect, catalog, query, joined=True, nullable=True), depending)
     apart = _source(dialect, catalog, query, joined=True)
     shared = _table(dialect, catalog, joined=True, merged=True)
-    merged = listed(Name(sources.MergedColumn(catalog)), seq(Action(sources.may_merge), _COMMA))
-    using = seq(Action(sources.may_merge), words("USING"), _OPEN, merged, settled, _CLOSE)
+    using, using_or_compared = (_using(catalog, names) for names in (1, 4))
     on = seq(settled, words("ON"), Action(clauses.begin_on), body, Action(clauses.end_on))
     outer = maybe(words("OUTER"))
     full = seq(words("FULL"), outer)
@@ -274,7 +275,7 @@ def _sources(dialect: TypedDialect, catalog: Catalog, body: Node, query: Node) -
     side = choice(seq(), words("INNER"), seq(words("LEFT"), outer))
     if dialect.system.from_first:
         nearest = seq(Action(clauses.may_join), Action(sources.may_merge_any(catalog)), words("ASOF"), side,
-                      words("JOIN"), shared, choice(using, seq(settled, on_nearest())))  # fmt: skip
+                      words("JOIN"), shared, choice(using_or_compared, seq(settled, on_nearest())))  # fmt: skip
         positional = seq(Action(clauses.may_join), Action(clauses.sees_none), Action(clauses.cross),
                          words("POSITIONAL JOIN"), beside, settled)  # fmt: skip
         halves = (*halves, nearest, positional)
@@ -289,12 +290,19 @@ def _sources(dialect: TypedDialect, catalog: Catalog, body: Node, query: Node) -
             full,
             words("JOIN"),
             shared,
-            choice(using, seq(settled, on_equal())),
+            choice(using_or_compared, seq(settled, on_equal())),
         ),
         *halves,
     )
     # Another source would be looked for without end where none is missing.
     return seq(plain, settled, Star(more, of_use=lambda query: bool(unbound(query)) or clauses.has_none(query)))
+
+
+def _using(catalog: Catalog, names: int) -> Node:
+    """USING, beside which a condition has so many names."""
+    merge = Action(sources.may_merge)
+    merged = listed(Name(sources.MergedColumn(catalog, names=names)), seq(merge, _COMMA))
+    return seq(merge, words("USING"), _OPEN, merged, Action(clauses.settled_sources), _CLOSE)
 
 
 def _source(

@@ -18,7 +18,7 @@ from guided.grammar.sql.query.typed.columns.unsorted import nameable_groups, uns
 from guided.grammar.sql.query.typed.computed.contexts import varied
 from guided.grammar.sql.query.typed.frames import UNKNOWN, parameters
 from guided.grammar.sql.query.typed.queries import MOST_DEPTH
-from guided.grammar.sql.query.typed.relations import Relation, Source, bare_columns, is_named
+from guided.grammar.sql.query.typed.relations import Relation, Source, bare_columns, have_column, is_named
 from guided.grammar.sql.query.typed.scope import (
     Clause,
     Pending,
@@ -28,7 +28,7 @@ from guided.grammar.sql.query.typed.scope import (
     queries_in_scope,
     refer,
 )
-from guided.grammar.sql.query.typed.types import BIT, SORTABLE, settled
+from guided.grammar.sql.query.typed.types import BIT, NESTED, OTHER, SORTABLE, settled
 
 __all__ = ["BareColumn", "GroupedColumn", "QualifiedColumn", "Qualifier", "is_leaf"]
 
@@ -295,7 +295,7 @@ class Qualifier:
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the qualifier noted; None where it has no column that can be named."""
-        if do.begins(name + ".")(query) is None or name in parameters(query.around):
+        if do.begins(name + ".")(query) is None or name in parameters(query.around) or _is_hidden(query, name):
             return None
         noted = query._replace(name=name)
         if self.column is None:
@@ -314,6 +314,20 @@ class Qualifier:
         if query.clause is not Clause.GROUP or query.around:
             return ()
         return sorted({where for where, _ in nameable_groups(query) if where and is_named(where)})
+
+
+def _is_hidden(query: Query, name: str) -> bool:
+    """Is it the name of a column, which DuckDB looks for before the sources of a query around?"""
+    if not query.system.lists:
+        return False
+    for at in queries_in_scope(query):
+        if is_open(at) or name in at.own_names:
+            return False
+        if have_column(at.sources, name):
+            # In conditions it goes on to the sources unless the column has fields.
+            _, kind = bare_columns(at.sources).unique.get(name, ("", OTHER))
+            return at.clause not in (Clause.WHERE, Clause.ON) or kind == OTHER or kind in NESTED
+    return False
 
 
 class QualifiedColumn:

@@ -234,8 +234,9 @@ class MergedColumn:
 
     label = "a column of both tables"
 
-    def __init__(self, catalog: Catalog) -> None:
-        self.price = catalog.longest
+    def __init__(self, catalog: Catalog, *, names: int = 1) -> None:
+        """``names`` are those of the shortest condition where there is no such column."""
+        self.price = names * catalog.longest
 
     def allowed(self, query: Query) -> Names:
         """Those that are not merged yet."""

@@ -35,6 +35,8 @@ SELECT z.* EXCLUDE (note), h.* FROM notes z, hosts h
 SELECT n.* EXCLUDE note, 1 AS k FROM notes AS n
 SELECT h.id, notes.* EXCLUDE (note) FROM hosts h, notes ORDER BY ALL
 SELECT z.* EXCLUDE (note), * FROM notes z
+SELECT 1 FROM hosts took WHERE EXISTS (SELECT 1 FROM runs r JOIN notes ON took.id = r.id WHERE r.id = took.id)
+SELECT (SELECT took.id FROM notes), (SELECT max(tags.id) FROM runs tags) FROM hosts took
 SELECT g FROM runs r JOIN LATERAL (SELECT r.id AS g) x ON g IN (1, 2) JOIN hosts h ON h.id = (SELECT 1) AND h.id = ANY([1])
 """.strip().splitlines()
 REFUSED = """
@@ -61,6 +63,8 @@ SELECT id AS k FROM runs UNION SELECT id AS h FROM hosts GROUP BY k
 SELECT z.* EXCLUDE (note) FROM notes z
 SELECT z.* EXCLUDE (note), y.* EXCLUDE (note) FROM notes z, notes y
 SELECT z.* EXCLUDE (note), * EXCLUDE (note) FROM notes z
+SELECT (SELECT took.id FROM runs) FROM hosts took
+SELECT 1 FROM hosts took WHERE EXISTS (SELECT 1 FROM runs GROUP BY took.id)
 SELECT g FROM runs r JOIN LATERAL (SELECT r.id AS g) x ON g = ANY([1])
 SELECT g FROM runs r LEFT JOIN LATERAL (SELECT r.id AS g) x ON (g <> ALL([1])) IS TRUE
 SELECT g FROM runs JOIN generate_series(runs.id) x(g) ON EXISTS (SELECT 1)
