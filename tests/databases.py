@@ -198,7 +198,9 @@ def _mariadb(folder: Path) -> Iterator[Server]:
     installer = shutil.which("mariadb-install-db")
     if program is None or installer is None:
         raise _MissingError("MariaDB is not installed")
-    folder.mkdir()
+    # A server that starts removes the temporary tables of all others in its folder for these.
+    temporary = folder / "tmp"
+    temporary.mkdir(parents=True)
     user = pwd.getpwuid(os.geteuid()).pw_name
     data, socket, first = folder / "data", folder / "socket", folder / "first.sql"
     first.write_text(
@@ -206,7 +208,7 @@ def _mariadb(folder: Path) -> Iterator[Server]:
         "WITH GRANT OPTION;\n",
         "utf-8",
     )
-    shared = [f"--datadir={data}", f"--user={user}"]
+    shared = [f"--datadir={data}", f"--user={user}", f"--tmpdir={temporary}"]
     _call([installer, "--no-defaults", *shared, "--auth-root-authentication-method=normal", "--skip-test-db"], user)
     settings = [f"--socket={socket}", "--skip-networking", f"--init-file={first}", "--innodb-flush-log-at-trx-commit=0"]
     settings += ["--innodb-file-per-table=0", "--innodb-fast-shutdown=2"]
