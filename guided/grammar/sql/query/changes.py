@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from guided.grammar.attributed.watched import asked, gathered, grown, later
 from guided.grammar.sql.query import limits
+from guided.grammar.sql.query.barred import barred_below
 from guided.grammar.sql.query.names.columns import may_be_named
 from guided.grammar.sql.query.names.sources import can_derive, mergeable, own_source, with_source
 from guided.grammar.sql.query.nesting import Binding
@@ -21,7 +22,6 @@ from guided.grammar.sql.query.scope import (
     Pending,
     Query,
     Taint,
-    barred_below,
     bind,
     conflicts,
     has_star,

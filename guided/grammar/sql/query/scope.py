@@ -22,7 +22,7 @@ from guided.grammar.sql.query.relations import EVERY, ROW_NAMES, Bare, Relation,
 
 __all__ = [
     "Call", "CallKind", "Clause", "Item", "Mixture", "Output", "Pending", "Query", "Recursion", "Taint", "Window",
-    "WindowNeed", "WindowUse", "aliases", "bare_names", "barred_below", "barred_by_star", "bind", "clashing",
+    "WindowNeed", "WindowUse", "aliases", "bare_names", "barred_by_star", "bind", "clashing",
     "conflicts", "has_alias", "has_star", "has_windows", "is_barred", "is_demanded", "is_full", "is_local", "is_part",
     "knows", "must_be_whole", "refer", "taken_names", "unbound", "used_of", "waiting_among", "waiting_names",
 ]  # fmt: skip
@@ -433,16 +433,6 @@ def barred_by_star(query: Query) -> frozenset[str]:
     return query.barred | (named if query.is_distinct else frozenset())
 
 
-def barred_below(query: Query, *, merging: bool) -> frozenset[str]:
-    """The names that no column of one more source may have; ``merging``: may USING make equal names one?"""
-    barred = barred_by_star(query)
-    if query.chain and merging:
-        # The sources before the last comma cannot be joined by USING.
-        before, chain = bare_columns(query.sources[: query.chain]), bare_columns(query.sources[query.chain :])
-        barred |= waiting_among(query, before.unique | before.ambiguous) - chain.unique
-    return barred
-
-
 MOST_PENDING = 300
 """Columns that wait for FROM: a sub-query may have to define them, and results have at most 2,000 columns in SQLite."""
 MOST_QUALIFIERS = 24
@@ -500,8 +490,8 @@ def refer(query: Query, pending: Pending, *, inner: bool = False) -> Query | Non
                 return grown(query._replace(is_joined=True), "pending", pending)
             return query
         if query.clause is Clause.ON and not query.laws.comma_apart:
-            # A source that comes later may have it; two must not.
-            query = grown(query, "pending", pending._replace(optional=True))
+            # A source that comes later may have it; two must not, and none beside RIGHT JOIN (`barred_below`).
+            query = grown(query, "pending", pending._replace(local=True, optional=True))
     else:
         source = query.source(qualifier)
         if source is not None:

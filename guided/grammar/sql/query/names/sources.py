@@ -9,6 +9,7 @@ from guided.grammar.attributed.nodes import Names
 from guided.grammar.attributed.watched import asked, grown, later
 from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query import limits
+from guided.grammar.sql.query.barred import barred_below
 from guided.grammar.sql.query.catalog import Catalog, written_bytes
 from guided.grammar.sql.query.names.relations import recursive, relation_of
 from guided.grammar.sql.query.outer_joins import starred_names
@@ -23,7 +24,6 @@ from guided.grammar.sql.query.relations import (
 )
 from guided.grammar.sql.query.scope import (
     Query,
-    barred_below,
     clashing,
     has_star,
     taken_names,

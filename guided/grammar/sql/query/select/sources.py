@@ -5,6 +5,7 @@ from __future__ import annotations
 from guided.grammar.attributed.nodes import Action, Choice, Name, Node, Spelled, Star, choice, listed, maybe, seq, words
 from guided.grammar.attributed.watched import asked
 from guided.grammar.sql.query import changes as do
+from guided.grammar.sql.query.barred import is_captured
 from guided.grammar.sql.query.dialect import TableFunction
 from guided.grammar.sql.query.names import sources as names
 from guided.grammar.sql.query.names.fixed import FixedName
@@ -62,19 +63,26 @@ def sources(parts: Parts) -> Node:
 
 def _may_hide(query: Query) -> Query | None:
     """RIGHT or FULL JOIN that makes names one: conditions before it must not have them, so none may have any."""
-    return None if query.is_joined else begin_outer(query)
+    return None if query.is_joined or is_captured(query) else begin_outer(query)
 
 
 def _must_keep(query: Query) -> Query | None:
     """RIGHT or FULL JOIN where they have some."""
-    return begin_outer(query) if query.is_joined else None
+    return begin_outer(query) if query.is_joined and not is_captured(query) else None
+
+
+_OF_SOURCES = (
+    "sources", "pending", "outputs", "tables", "barred", "chain", "is_distinct", "width", "recursion", "parent",
+    "before_outer",
+)  # fmt: skip
+"""Fields that tell which tables may come."""
 
 
 def may_join(parts: Parts, joining: names.Joining) -> do.Change:
     """Is there any source that can be joined so?"""
     name = names.TableName(parts.catalog, joining)
 
-    @asked("sources", "pending", "outputs", "tables", "barred", "chain", "is_distinct", "width", "recursion", "parent")
+    @asked(*_OF_SOURCES)
     def is_any(query: Query) -> bool:
         derived = joining is names.Joining.PLAIN and do.may_derive(query) is not None
         return derived or bool(len(name.allowed(query).words))
@@ -107,12 +115,15 @@ def _called(parts: Parts, joining: names.Joining, function: TableFunction, named
     name = names.TableName(parts.catalog, joining)
     fits = Action(lambda query: query if name.fits(query, relation) else None)
     arguments = seq(parts.expression, maybe(Action(do.begun), parts.comma, parts.expression))
+    # What waits may be a column of the function: it is read as a source only behind the bracket.
+    shared = [column for column in function.columns if column in parts.catalog.columns]
+    using = f" USING({','.join(shared)})" if shared else ""
     return seq(
         fits,
         Action(do.may_begin(Clause.ON)),
         Name(FixedName("a table function", [function.name]), Spelled.WORD),
         parts.open,
-        Action(do.begin_arguments(relation)),
+        Action(do.begin_arguments(relation), using),
         arguments,
         Action(do.end_arguments(function.name)),
         parts.close,

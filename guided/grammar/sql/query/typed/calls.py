@@ -82,13 +82,21 @@ _SPANS = ("YEARS", "MONTHS", "WEEKS", "DAYS", "HOURS", "MINS", "SECS")
 _FIELD_DIGITS = 9
 """Of fields of dates, and of places in a text: they have four bytes."""
 _SHARES = only("int4", "numeric")
-_TAINTS = ("", "aggregate", "window", "rows", "volatile")
+_TAINTS = ("", "aggregate", "window", "both", "rows", "volatile")
 """`Query.tainted`, weakest first."""
 
 
 def stronger(one: str, other: str) -> str:
     """Of two `Query.tainted` the one that counts where both are."""
-    return max(one, other, key=_TAINTS.index)
+    return "both" if {one, other} == {"aggregate", "window"} else max(one, other, key=_TAINTS.index)
+
+
+def _may_vary(query: Query) -> bool:
+    """May what changes from call to call stand here?  It is no group, and no term of a window."""
+    if query.aggregated and not has_groups(query):
+        return False
+    around = (query, *queries_around(query))
+    return all(at.around_term is None and at.clause is not Clause.WINDOW for at in around)
 
 
 def may_aggregate(query: Query) -> bool:
@@ -156,8 +164,7 @@ class FunctionName:
         if self._opened(query) is None:
             return Names(_NO_WORDS)
         words, system = self._words, query.system
-        if self.kind == "scalar" and query.aggregated and not has_groups(query):
-            # What the column has that is read must be a group, and none changes from call to call.
+        if self.kind == "scalar" and system.volatile and not _may_vary(query):
             words = words_of(words.members - system.volatile)
         if not query.computed or self.kind != "scalar":
             return Names(words)

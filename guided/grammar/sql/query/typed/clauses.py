@@ -405,15 +405,15 @@ def end_group_term(query: Query) -> Query | None:
 
 
 def group_all(query: Query) -> Query | None:
-    """GROUP BY ALL: by each column that is no aggregate."""
+    """GROUP BY ALL: by each column that has no aggregate, and no window; others have no columns beside aggregates."""
     found = query._replace(all_grouped=True)
     for place, output in enumerate(query.outputs):
-        if output.tainted == "rows":
-            return None
         if not output.tainted:
             if not is_sortable(output.type):
                 return None
             found = term_of(found, place)
+        elif output.tainted not in ("aggregate", "both") or output.loose or any(term.loose for term in output.terms):
+            return None
     return found
 
 

@@ -98,7 +98,7 @@ class Output(NamedTuple):
     loose: frozenset[Column] = frozenset()
     """Columns outside aggregates, which must be grouped where rows are."""
     tainted: str = ""
-    """The strongest of what makes it other than a value of a row: ``aggregate``, ``window``, ``rows``, ``volatile``."""
+    """The strongest that makes it no value of a row: ``aggregate``, ``window``, ``both``, ``rows``, ``volatile``."""
     trace: tuple[str, ...] | None = None
     """Its lexemes, where they are known."""
     terms: frozenset[Term] = frozenset()

@@ -76,6 +76,8 @@ SELECT [rowid], singer.[OID] FROM [singer]
 SELECT x FROM (SELECT "x" FROM singer UNION SELECT 2)
 SELECT name, x.* FROM singer JOIN (SELECT "name") x USING (name)
 SELECT name FROM singer WHERE EXISTS (SELECT 1 FROM concert a JOIN concert b ON country = 'x', singer c)
+SELECT name FROM singer WHERE EXISTS (SELECT 1 FROM concert a RIGHT JOIN concert b ON country = 'x' JOIN concert c)
+SELECT 1 FROM concert a JOIN concert b ON "country" = 'x' LEFT JOIN singer c
 SELECT name FROM singer WHERE EXISTS (SELECT 1 FROM concert a JOIN concert b ON country = 'x' JOIN singer c JOIN singer d USING (country))
 SELECT "x", "x" FROM singer ORDER BY "x"
 SELECT 0x1F, -0XfFffFFFffFff, age & 0xE+1, 0xE-0x2e FROM singer WHERE age IN (0x0, 0x00a) ORDER BY age + 0x9
@@ -99,6 +101,10 @@ SELECT name FROM singer LIMIT (SELECT singer.age)
 SELECT rank() OVER w FROM singer
 SELECT name, x.* FROM singer JOIN (SELECT "name") x
 SELECT name FROM singer WHERE EXISTS (SELECT 1 FROM concert a JOIN concert b ON country = 'x', singer c, singer d)
+SELECT name FROM singer WHERE EXISTS (SELECT 1 FROM concert a JOIN concert b ON country = 'x' RIGHT JOIN singer c)
+SELECT name FROM singer WHERE EXISTS (SELECT 1 FROM concert a RIGHT JOIN concert b, json_each(country), singer c)
+SELECT 1 FROM concert a RIGHT JOIN concert b ON "country" = 'x' JOIN singer c
+SELECT 1 FROM concert a JOIN concert b ON "country" = 'x' JOIN singer c RIGHT JOIN concert d
 SELECT "x" UNION SELECT 2 ORDER BY x
 SELECT "x" ORDER BY x
 SELECT x FROM (SELECT +"x")

@@ -60,6 +60,7 @@ def _aliases(query: Query) -> dict[str, str]:
     barred = {
         "aggregate": (Clause.WHERE,),
         "window": (Clause.WHERE, Clause.HAVING),
+        "both": (Clause.WHERE, Clause.HAVING),
         "rows": clauses,
         "volatile": clauses,
     }

@@ -61,7 +61,7 @@ def _named(query: Query) -> dict[str, Output]:
     waiting = {one.column for one in query.pending}
     bare, hidden = bare_columns(query.sources), parameters(query.around)
     # Neither aggregates nor windows stand within their like.
-    tainted = ("",) if query.is_local else ("", "aggregate") if query.calls else ("", "aggregate", "window")
+    tainted = ("",) if query.is_local else ("", "aggregate") if query.calls else ("", "aggregate", "window", "both")
     return {
         output.name: output
         for output in query.outputs

@@ -181,6 +181,11 @@ def test_what_using_makes_one_is_of_one_type(dialect: str) -> None:
     assert not language.reads(b"SELECT 1 FROM s WHERE (SELECT k, x.k < TRUE FROM t JOIN (SELECT 0) x(k) USING (k)) > 1")
 
 
+def test_a_function_may_have_what_waits() -> None:
+    schema = DatabaseSchema((Table("t", (Column("id"), Column("type"))),))
+    check_end(query_language(schema), "SELECT id, type FROM t JOIN json_each")
+
+
 BOTH = """
 SELECT alpha, beta FROM t JOIN
 SELECT alpha, beta FROM t LEFT JOIN s

@@ -37,6 +37,8 @@ SELECT h.id, notes.* EXCLUDE (note) FROM hosts h, notes ORDER BY ALL
 SELECT z.* EXCLUDE (note), * FROM notes z
 SELECT 1 FROM hosts took WHERE EXISTS (SELECT 1 FROM runs r JOIN notes ON took.id = r.id WHERE r.id = took.id)
 SELECT (SELECT took.id FROM notes), (SELECT max(tags.id) FROM runs tags) FROM hosts took
+SELECT host, rank() OVER (ORDER BY sum(took)), sum(took) * 2 + rank() OVER (ORDER BY max(id) DESC) FROM runs GROUP BY ALL
+SELECT host, sum(took ORDER BY random()), first_value(max(took)) OVER () FROM runs GROUP BY host ORDER BY random()
 SELECT g FROM runs r JOIN LATERAL (SELECT r.id AS g) x ON g IN (1, 2) JOIN hosts h ON h.id = (SELECT 1) AND h.id = ANY([1])
 """.strip().splitlines()
 REFUSED = """
@@ -63,6 +65,11 @@ SELECT id AS k FROM runs UNION SELECT id AS h FROM hosts GROUP BY k
 SELECT z.* EXCLUDE (note) FROM notes z
 SELECT z.* EXCLUDE (note), y.* EXCLUDE (note) FROM notes z, notes y
 SELECT z.* EXCLUDE (note), * EXCLUDE (note) FROM notes z
+SELECT host, rank() OVER (PARTITION BY host) FROM runs GROUP BY ALL
+SELECT host, rank() OVER (PARTITION BY host ORDER BY sum(took)) FROM runs GROUP BY ALL
+SELECT host, host || sum(took) FROM runs GROUP BY ALL
+SELECT row_number() OVER (ORDER BY random()) FROM runs
+SELECT rank() OVER w FROM runs WINDOW w AS (PARTITION BY host || (SELECT random()))
 SELECT (SELECT took.id FROM runs) FROM hosts took
 SELECT 1 FROM hosts took WHERE EXISTS (SELECT 1 FROM runs GROUP BY took.id)
 SELECT g FROM runs r JOIN LATERAL (SELECT r.id AS g) x ON g = ANY([1])
