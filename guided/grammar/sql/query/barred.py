@@ -1,4 +1,4 @@
-"""Names that no column of a source to come may have, or that no RIGHT JOIN may follow."""
+"""Names that sources to come may not have: they would be ambiguous, or a condition of a join has them already."""
 
 from __future__ import annotations
 
