@@ -155,6 +155,8 @@ def _plain_output(query: Query) -> Output:
 
 def end_item(query: Query) -> Query | None:
     """The column is whole; None where it must have another name."""
+    if query.item is Item.ROW_NUMBER and not query.named and _gives_names(query):
+        return None
     if not query.is_distinct and not query.barred and not query.laws.selected_first:
         output = later(query, _READ, _plain_output)
         return grown(query, "outputs", output)._replace(item=Item.FRESH, taint=Taint.NONE, named=False)
@@ -175,6 +177,13 @@ def end_item(query: Query) -> Query | None:
     if query.laws.selected_first and name is not None and not query.named:
         plain |= {(query.item_of, name)}
     return query._replace(outputs=(*query.outputs, output), item=Item.FRESH, taint=Taint.NONE, named=False, plain=plain)
+
+
+@asked("parent", "sees_parent", "result")
+def _gives_names(query: Query) -> bool:
+    """Are its columns those of a source?"""
+    within = query.parent is not None and query.parent.clause is not Clause.VALUES
+    return within and not query.sees_parent and query.result is None
 
 
 def end_items(query: Query) -> Query | None:

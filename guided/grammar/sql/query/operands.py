@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from guided.grammar.attributed.watched import asked, gathered
+from guided.grammar.sql.query.laws import SQLITE_LAWS
 from guided.grammar.sql.query.relations import ROW_NAMES
 from guided.grammar.sql.query.scope import Clause, Item, Output, Query, Taint
 
@@ -22,9 +23,9 @@ def read_atom(query: Query, name: str | None = None, taint: Taint = Taint.NONE, 
         is_fresh = _is_fresh(query)
         if query.laws.selected_first and is_fresh:
             query = query._replace(item_of=qualifier)
-        # The number of a row has the name of the primary key, where that is the same.
-        is_named = name is not None and name not in ROW_NAMES
-        item = name if is_named and name is not None and is_fresh else Item.COMPLEX
+        item = name if name is not None and is_fresh else Item.COMPLEX
+        if item in ROW_NAMES and query.laws is SQLITE_LAWS:
+            item = Item.ROW_NUMBER
         taint = max(query.taint, taint, key=lambda one: one.value)
         query = query._replace(item=item, taint=taint)
     return query._replace(alone=False, name="", is_mixed=False, values=None, held=None)

@@ -6,7 +6,7 @@ from guided.grammar.attributed.measures import Measure
 from guided.grammar.attributed.pricing import Rise
 from guided.grammar.sql.query.catalog import Catalog
 from guided.grammar.sql.query.relations import Having
-from guided.grammar.sql.query.scope import Clause, Query, conflicts, has_star, taken_names, unbound, waiting_names
+from guided.grammar.sql.query.scope import Clause, Item, Query, conflicts, has_star, taken_names, unbound, waiting_names
 
 __all__ = ["Owing"]
 
@@ -50,7 +50,8 @@ class Owing:
             if not at.bound:
                 found += self._sources_owed(at)
             found += sum(self._window + 2 * self._name(use.name) for use in at.uses)
-            if at.is_distinct or at.barred:
+            if at.is_distinct or at.barred or at.item is Item.ROW_NUMBER:
+                # A column that needs a name, or another.
                 found += self._column
             at = at.parent
         if query.name and query.clause is not Clause.FROM and query.source(query.name) is None:

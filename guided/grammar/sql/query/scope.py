@@ -63,6 +63,7 @@ class Item(Enum):
 
     FRESH = "nothing was read"
     COMPLEX = "no column alone"
+    ROW_NUMBER = "the number of a row of SQLite, whose name is the primary key's if that is the same"
 
 
 class Output(NamedTuple):

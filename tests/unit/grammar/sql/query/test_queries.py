@@ -265,6 +265,13 @@ def test_a_name_that_waits_for_a_sub_query_is_joined(language: AttributedLanguag
         assert len(language.rest(at)) <= language.price(at)
 
 
+def test_the_number_of_a_row_has_a_name_where_it_is_the_column_of_a_source(language: AttributedLanguage) -> None:
+    # The engine calls it rowid, or as the primary key.
+    assert refusal(language, "SELECT 1 FROM (SELECT rowid FROM singer)") == len("SELECT 1 FROM (SELECT rowid FROM")
+    at = read(language, language.start, "SELECT 1 FROM (SELECT oid")
+    assert at is not None and len(language.rest(at)) <= language.price(at)
+
+
 def test_true_is_no_word_where_a_table_has_a_column_of_that_name() -> None:
     # It is that column where one source has it, and ambiguous where two have.
     language = query_language(DatabaseSchema((Table("t", (Column("a"), Column("true"))), Table("s", (Column("a"),)))))

@@ -75,6 +75,8 @@ SELECT sum(age) OVER W, name COLLATE [NoCase] FROM singer WINDOW w AS ()
 SELECT [rowid], singer.[OID] FROM [singer]
 SELECT x FROM (SELECT "x" FROM singer UNION SELECT 2)
 SELECT name, x.* FROM singer JOIN (SELECT "name") x USING (name)
+WITH c AS (SELECT rowid AS r, oid + 1 FROM singer UNION SELECT rowid, 2 FROM concert) SELECT r FROM c
+SELECT name FROM singer WHERE EXISTS (SELECT rowid FROM concert) AND rowid IN (SELECT rowid FROM concert)
 SELECT name FROM singer WHERE EXISTS (SELECT 1 FROM concert a JOIN concert b ON country = 'x', singer c)
 SELECT name FROM singer WHERE EXISTS (SELECT 1 FROM concert a RIGHT JOIN concert b ON country = 'x' JOIN concert c)
 SELECT 1 FROM concert a JOIN concert b ON "country" = 'x' LEFT JOIN singer c
@@ -100,6 +102,7 @@ SELECT name FROM singer LIMIT age
 SELECT name FROM singer LIMIT (SELECT singer.age)
 SELECT rank() OVER w FROM singer
 SELECT name, x.* FROM singer JOIN (SELECT "name") x
+WITH c AS (SELECT rowid FROM singer_in_concert) SELECT rowid FROM c JOIN (SELECT 1 AS rowid)
 SELECT name FROM singer WHERE EXISTS (SELECT 1 FROM concert a JOIN concert b ON country = 'x', singer c, singer d)
 SELECT name FROM singer WHERE EXISTS (SELECT 1 FROM concert a JOIN concert b ON country = 'x' RIGHT JOIN singer c)
 SELECT name FROM singer WHERE EXISTS (SELECT 1 FROM concert a RIGHT JOIN concert b, json_each(country), singer c)
