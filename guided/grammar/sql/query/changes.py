@@ -155,7 +155,7 @@ def _plain_output(query: Query) -> Output:
 
 def end_item(query: Query) -> Query | None:
     """The column is whole; None where it must have another name."""
-    if query.item is Item.ROW_NUMBER and not query.named and _gives_names(query):
+    if _gives_names(query) and not query.named and _is_row_number(query):
         return None
     if not query.is_distinct and not query.barred and not query.laws.selected_first:
         output = later(query, _READ, _plain_output)
@@ -177,6 +177,12 @@ def end_item(query: Query) -> Query | None:
     if query.laws.selected_first and name is not None and not query.named:
         plain |= {(query.item_of, name)}
     return query._replace(outputs=(*query.outputs, output), item=Item.FRESH, taint=Taint.NONE, named=False, plain=plain)
+
+
+@asked("item")
+def _is_row_number(query: Query) -> bool:
+    """Is the column the number of a row alone?"""
+    return query.item is Item.ROW_NUMBER
 
 
 @asked("parent", "sees_parent", "result")
