@@ -5,7 +5,7 @@ from __future__ import annotations
 from guided.grammar.attributed.measures import Measure
 from guided.grammar.attributed.pricing import Rise
 from guided.grammar.sql.query.catalog import Catalog
-from guided.grammar.sql.query.relations import Having
+from guided.grammar.sql.query.relations import Holders
 from guided.grammar.sql.query.scope import Clause, Item, Query, conflicts, has_star, taken_names, unbound, waiting_names
 
 __all__ = ["Owing"]
@@ -19,7 +19,7 @@ class Owing:
 
     def __init__(self, catalog: Catalog, measure: Measure) -> None:
         text = measure.text
-        self._having = Having(relation.names for relation in catalog.relations.values())
+        self._holders = Holders(relation.names for relation in catalog.relations.values())
         self._widest = catalog.widest
         self._name = measure.name
         self._quotes = text('""')
@@ -98,7 +98,7 @@ class Owing:
         if query.clause is Clause.FROM and query.relation is not None:
             # USING must make one what the relation that was read has as well.
             found += sum(map(self._again, taken_names(query) & query.relation.names))
-        elif query.clause is Clause.FROM and query.sources and self._having.is_in_each(taken_names(query)):
+        elif query.clause is Clause.FROM and query.sources and self._holders.is_in_each(taken_names(query)):
             # No table is apart: a sub-query, or behind a schema a table that USING joins by all of them.
             found += self._source + sum(map(self._again, taken_names(query)))
         if (query.needs_from and not query.sources) or query.missing_columns:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from guided.grammar.attributed.words import Words
 
 __all__ = [
-    "EVERY", "LETTERS", "NOTHING", "ROW_NAMES", "Bare", "Having", "Relation", "Source", "bare_columns",
+    "EVERY", "LETTERS", "NOTHING", "ROW_NAMES", "Bare", "Holders", "Relation", "Source", "bare_columns",
     "mergeable_names", "starred",
 ]  # fmt: skip
 
@@ -99,8 +99,8 @@ def mergeable_names(left: tuple[Source, ...], right: Source) -> frozenset[str]:
     return (bare_columns(left).unique - hidden) & right.relation.visible
 
 
-class Having:
-    """Which of some relations have a column."""
+class Holders:
+    """The relations that have a column, of some relations."""
 
     def __init__(self, columns: Iterable[Iterable[str]]) -> None:
         """``columns`` are those of each relation."""
@@ -114,7 +114,7 @@ class Having:
     def is_in_each(self, names: Iterable[str]) -> bool:
         """Has each relation one of some names?
 
-        >>> Having([("a", "b"), ("b", "c")]).is_in_each(("a", "c"))
+        >>> Holders([("a", "b"), ("b", "c")]).is_in_each(("a", "c"))
         True
         """
         found = 0

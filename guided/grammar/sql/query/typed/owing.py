@@ -7,7 +7,7 @@ from typing import Any
 
 from guided.grammar.attributed.measures import Measure
 from guided.grammar.attributed.pricing import Rise
-from guided.grammar.sql.query.relations import Having
+from guided.grammar.sql.query.relations import Holders
 from guided.grammar.sql.query.typed import frames
 from guided.grammar.sql.query.typed.alternatives import alike
 from guided.grammar.sql.query.typed.clauses import may_be_written, stands_for_demanded
@@ -34,7 +34,7 @@ class Owing:
     def __init__(self, dialect: TypedDialect, catalog: Catalog, measure: Measure) -> None:
         text = measure.text
         self._ending = ending = Ending(dialect, measure)
-        self._having = Having(relation.types for relation in catalog.relations.values())
+        self._holders = Holders(relation.types for relation in catalog.relations.values())
         self._tables = {id(one) for of in (catalog.relations, *catalog.schemas.values()) for one in of.values()}
         self._widest = catalog.widest
         self._longest = max(map(measure.name, catalog.every_name), default=0)
@@ -290,7 +290,7 @@ class Owing:
         taken, found = taken_names(query), 0
         if query.relation is not None:
             taken &= query.relation.types.keys()
-        elif self._having.is_in_each(taken):
+        elif self._holders.is_in_each(taken):
             # No table is apart: a sub-query, or behind a schema a table that USING joins by all of them.
             found = self._source + self._letter
         else:
