@@ -24,5 +24,5 @@ def is_captured(query: Query) -> bool:
 
 
 def _of_conditions(query: Query) -> frozenset[str]:
-    """The names in conditions of joins that no source before them has."""
+    """The names in conditions of joins that no source before them has; strings in aggregates are noted alike."""
     return frozenset(pending.column for pending in query.pending if pending.local and pending.optional)

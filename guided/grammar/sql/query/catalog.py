@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from guided.grammar.attributed.lexis import Lexis
+from guided.grammar.attributed.measures import BYTES
 from guided.grammar.attributed.words import Words, words_of
 from guided.grammar.sql.query.relations import ROW_NAMES, Relation
 from guided.grammar.sql.query.scope import CallKind
@@ -15,7 +16,7 @@ from guided.grammar.sql.schema import Table
 MOST_VALUE = 120
 """Bytes of a value, quotes and what they double among them: a column with a longer one is compared with any string."""
 
-__all__ = ["Catalog", "Function", "written_bytes"]
+__all__ = ["Catalog", "Function", "longest"]
 
 
 @dataclass(frozen=True)
@@ -121,9 +122,9 @@ class Catalog:
         return {function.name: function for function in self.functions if function.kind is kind}
 
 
-def written_bytes(names: Words) -> int:
+def longest(names: Words) -> int:
     """The most bytes that one of some names has, in quotes."""
-    return 2 + max((len(name) + name.count(b'"') for name in names.sorted), default=0)
+    return max(map(BYTES.name, names.members), default=BYTES.name(""))
 
 
 def _may_hold(values: tuple[str, ...], lexis: Lexis) -> bool:

@@ -535,7 +535,7 @@ def waiting_names(query: Query) -> frozenset[str]:
 def taken_names(query: Query) -> frozenset[str]:
     """Names that wait without a qualifier, and that a source has; USING makes one of each and of another source's."""
     bare = bare_columns(query.sources)
-    return waiting_names(query) & (bare.unique | bare.ambiguous)
+    return clashing(query, bare.unique | bare.ambiguous)
 
 
 @asked("pending", "sources")

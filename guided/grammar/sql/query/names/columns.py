@@ -8,7 +8,7 @@ from guided.grammar.attributed.nodes import Names
 from guided.grammar.attributed.watched import asked
 from guided.grammar.attributed.words import Words, union, words_of
 from guided.grammar.sql.query import limits
-from guided.grammar.sql.query.catalog import Catalog, written_bytes
+from guided.grammar.sql.query.catalog import Catalog, longest
 from guided.grammar.sql.query.names.relations import recursive, relation_of
 from guided.grammar.sql.query.operands import read_atom
 from guided.grammar.sql.query.relations import EVERY, LETTERS, ROW_NAMES
@@ -188,7 +188,7 @@ class QualifiedColumn:
 
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
-        self.price = written_bytes(catalog.columns)
+        self.price = longest(catalog.columns)
         self.named = asked(*_OF_COLUMN)(self._named)
         self.is_any = asked(*_OF_COLUMN)(self._is_any)
 

@@ -10,7 +10,7 @@ from guided.grammar.attributed.watched import asked, grown, later
 from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query import limits
 from guided.grammar.sql.query.barred import barred_below
-from guided.grammar.sql.query.catalog import Catalog, written_bytes
+from guided.grammar.sql.query.catalog import Catalog, longest
 from guided.grammar.sql.query.names.relations import recursive, relation_of
 from guided.grammar.sql.query.outer_joins import starred_names
 from guided.grammar.sql.query.relations import (
@@ -55,7 +55,7 @@ class TableName:
     def __init__(self, catalog: Catalog, joining: Joining) -> None:
         self.catalog = catalog
         self.joining = joining
-        self.price = written_bytes(catalog.tables)
+        self.price = longest(catalog.tables)
 
     def fits(self, query: Query, relation: Relation) -> bool:
         """Does no name without a qualifier become ambiguous, and are there no more columns than demanded?"""
@@ -229,7 +229,7 @@ class MergedColumn:
     label = "a column of both tables"
 
     def __init__(self, catalog: Catalog) -> None:
-        self.price = written_bytes(catalog.columns)
+        self.price = longest(catalog.columns)
 
     def allowed(self, query: Query) -> Names:
         """Those that are not merged yet."""

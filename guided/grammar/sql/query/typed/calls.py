@@ -95,8 +95,12 @@ def _may_vary(query: Query) -> bool:
     """May what changes from call to call stand here?  It is no group, and no term of a window."""
     if query.aggregated and not has_groups(query):
         return False
-    around = (query, *queries_around(query))
-    return all(at.around_term is None and at.clause is not Clause.WINDOW for at in around)
+    return not any(map(_reads_window, (query, *queries_around(query))))
+
+
+def _reads_window(query: Query) -> bool:
+    """Is a term of a window being read?"""
+    return query.around_term is not None or query.clause is Clause.WINDOW
 
 
 def may_aggregate(query: Query) -> bool:
@@ -113,9 +117,7 @@ def may_aggregate(query: Query) -> bool:
 
 def _defines_window(query: Query) -> bool:
     """Is the query in what defines a window, where DuckDB refuses windows?"""
-    return query.system.lists and any(
-        at.around_term is not None or at.clause is Clause.WINDOW for at in queries_around(query)
-    )
+    return query.system.lists and any(map(_reads_window, queries_around(query)))
 
 
 def may_qualify(query: Query) -> Query | None:
